@@ -35,7 +35,7 @@ class DirectorySpout(TextSpout):
         """The same as an opaque spout: a batch that is repeated may have grown."""
         return cls(path, pattern=pattern, outputs=field, most=lines, follow=follow, opaque=True)
 
-    def read(self, file: BinaryIO, start: int) -> Iterator[tuple[Row | None, int]]:
+    def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
         """Every line, an empty one too."""
-        for line, end in self.lines(file, start):
-            yield (line.rstrip(b"\r\n").decode(errors="replace"),), end
+        for line, behind in self.lines(file, start, end):
+            yield (line.rstrip(b"\r\n").decode(errors="replace"),), behind

@@ -32,8 +32,11 @@ class FileSpout(PartitionedSpout):
         self._path, self._pattern, self._most, self._follow = Path(path), pattern, most, follow
 
     @abstractmethod
-    def read(self, file: BinaryIO, start: int) -> Iterator[tuple[Row | None, int]]:
-        """Rows from a position on, each with the position behind it; None for what is passed over."""
+    def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
+        """Rows from a position on, each with the position behind it; None for what is passed over.
+
+        ``end``: where a batch that comes again has ended, even if the file goes on there.
+        """
 
     @abstractmethod
     def more(self, file: BinaryIO, start: int) -> bool:
@@ -72,11 +75,9 @@ class FileSpout(PartitionedSpout):
         behind = start
         try:
             with (self._path / partition).open("rb") as file:
-                for row, behind in self.read(file, start):
+                for row, behind in self.read(file, start, end):  # noqa: B007 -- it is the position
                     if row is not None:
                         collector.emit(row)
-                    if behind >= end:
-                        break
         except FileNotFoundError:
             behind = -1
         if behind != end:
@@ -111,12 +112,13 @@ class TextSpout(FileSpout):
         rest = file.read(_LOOK)
         return bool(rest) and (not self._follow or b"\n" in rest or len(rest) == _LOOK)
 
-    def lines(self, file: BinaryIO, start: int) -> Iterator[tuple[bytes, int]]:
-        """Complete lines, and the byte behind each."""
+    def lines(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[bytes, int]]:
+        """Complete lines, and the byte behind each; the last one up to ``end`` may have been longer since."""
         file.seek(start)
-        for line in file:
-            if self._follow and not line.endswith(b"\n"):
+        for found in file:
+            if start == end or (end is None and self._follow and not found.endswith(b"\n")):
                 return
+            line = found if end is None else found[: end - start]
             start += len(line)
             yield line, start
 
@@ -167,10 +169,10 @@ class JsonLinesSpout(TextSpout):
         skip = skip_malformed
         return cls(path, fields, skip_malformed=skip, pattern=pattern, most=rows, follow=follow, opaque=True)
 
-    def read(self, file: BinaryIO, start: int) -> Iterator[tuple[Row | None, int]]:
+    def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
         """Blank lines are passed over."""
-        for line, end in self.lines(file, start):
-            yield (self._row(file, line, end) if line.strip() else None), end
+        for line, behind in self.lines(file, start, end):
+            yield (self._row(file, line, behind) if line.strip() else None), behind
 
     def _row(self, file: BinaryIO, line: bytes, end: int) -> Row | None:
         try:
@@ -231,30 +233,30 @@ class CsvSpout(TextSpout):
         """The same as an opaque spout: a batch that is repeated may have grown."""
         return cls(path, fields, pattern=pattern, most=rows, follow=follow, opaque=True, delimiter=delimiter)
 
-    def read(self, file: BinaryIO, start: int) -> Iterator[tuple[Row | None, int]]:
+    def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
         """A record may have several lines; the header is passed over."""
-        records = self._records(file, 0)
-        header, behind = next(records, ([], 0))
+        records = self._records(file, 0, end)
+        header, first = next(records, ([], 0))
         if not header:
             return
         if missing := [name for name in self.outputs if name not in header]:
             raise UserError(f"{file.name} has no column {', '.join(missing)}; it has {', '.join(header)}")
         places = [header.index(name) for name in self.outputs]
-        if start < behind:
-            yield None, behind
-        for record, end in self._records(file, max(start, behind)):
+        if start < first:
+            yield None, first
+        for record, behind in self._records(file, max(start, first), end):
             if record and len(record) != len(header):
                 raise UserError(
-                    f"{file.name}: the record before byte {end} has {len(record)} values, not {len(header)}"
+                    f"{file.name}: the record before byte {behind} has {len(record)} values, not {len(header)}"
                 )
-            yield (tuple([record[place] for place in places]) if record else None), end
+            yield (tuple([record[place] for place in places]) if record else None), behind
 
-    def _records(self, file: BinaryIO, start: int) -> Iterator[tuple[list[str], int]]:
+    def _records(self, file: BinaryIO, start: int, end: int | None) -> Iterator[tuple[list[str], int]]:
         behind, ended = start, False
 
         def texts() -> Iterator[str]:
             nonlocal behind, ended
-            for line, behind in self.lines(file, start):  # noqa: B007
+            for line, behind in self.lines(file, start, end):  # noqa: B007
                 yield line.decode("utf-8-sig" if start == 0 else "utf-8", errors="replace")
             ended = True
 
@@ -295,7 +297,7 @@ class ParquetSpout(FileSpout):
         """The same as an opaque spout: a batch that is repeated goes on without a file that is gone."""
         return cls(path, pattern=pattern, outputs=fields, most=rows, follow=follow, opaque=True)
 
-    def read(self, file: BinaryIO, start: int) -> Iterator[tuple[Row | None, int]]:
+    def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
         """A row group at a time."""
         parquet = _parquet(file)
         if missing := [name for name in self.outputs if name not in parquet.schema_arrow.names]:
@@ -303,10 +305,11 @@ class ParquetSpout(FileSpout):
         first = 0
         for number in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(number).num_rows
-            if first + count > start:
+            if first + count > start and (end is None or first < end):
                 skipped = max(0, start - first)
+                most = None if end is None else end - first - skipped
                 table = parquet.read_row_group(number, columns=list(self.outputs)).select(list(self.outputs))
-                columns = [column.to_pylist() for column in table.slice(skipped).columns]
+                columns = [column.to_pylist() for column in table.slice(skipped, most).columns]
                 for place, row in enumerate(zip(*columns, strict=True), first + skipped + 1):
                     yield row, place
             first += count

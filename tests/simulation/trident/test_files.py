@@ -117,6 +117,29 @@ def test_parquet(tmp_path):
         batches(ParquetSpout.transactional(tmp_path, "y"), "a.parquet")
 
 
+@pytest.mark.parametrize(
+    ("make", "written", "more", "rows"),
+    [
+        (DirectorySpout.transactional, "one\ntw", "o\nthree\n", [("one",), ("tw",)]),
+        (lambda path: JsonLinesSpout.transactional(path, "n"), '{"n": 1}\n{"n": 2}', " \n", [(1,), (2,)]),
+        (lambda path: CsvSpout.transactional(path, "b"), "a,b\n1,2\n3,4", "5\n6,7\n", [("2",), ("4",)]),
+        (lambda path: CsvSpout.transactional(path, "b"), "a,b", ",c\n1,2,3\n", []),
+    ],
+    ids=["lines", "json", "csv", "header"],
+)
+def test_a_last_line_that_has_grown_comes_again_as_it_was(tmp_path, make, written, more, rows):
+    """Else the batch would fail for ever: no line ends where it has ended."""
+    for name in ("x.csv", "x.jsonl"):
+        (tmp_path / name).write_text(written)
+    spout, new, again = make(tmp_path), Kept(), Kept()
+    partition = spout.partitions()[0]
+    position = spout.emit_new(Attempt(1, 0), partition, None, new)
+    with (tmp_path / partition).open("a") as file:
+        file.write(more)
+    spout.emit_again(Attempt(1, 1), partition, position, again)
+    assert new.rows == again.rows == rows
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_json_lines_through_kills(tmp_path, seed):
     rng, folder = random.Random(seed), tmp_path / "in"
