@@ -14,11 +14,17 @@ from typing import Any, Protocol
 from ardea.trident.processors import BatchRun
 
 REMEMBERED = 1024
-"""Transactions whose latest attempt is known, so that rows of former ones are recognised."""
+"""Transactions whose latest attempt is known, so that rows of former ones are recognised; fewer requests are open."""
 
 
 class Settling(Protocol):
-    """What a tracker does with the tuples that report."""
+    """What a tracker does with the tuples that report.
+
+    Attributes:
+        asked: the batches are requests: one that fails does not come again.
+    """
+
+    asked: bool
 
     def ack(self, tup: Any) -> None:
         """It is done with."""
@@ -88,9 +94,9 @@ class BatchTracker:
         if batch is not None:
             self._release(batch)
         self._latest[txid] = attempt
-        if len(self._latest) > REMEMBERED:
-            del self._latest[min(self._latest)]
         batch = self._batches[txid] = TrackedBatch(BatchRun(txid, attempt))
+        if len(self._latest) > REMEMBERED:
+            self._forget(next(iter(self._latest)))
         self._begin(batch.run)
         return batch
 
@@ -122,10 +128,16 @@ class BatchTracker:
     def fail(self, batch: TrackedBatch) -> None:
         """Something went wrong: what is held and the next report fail."""
         batch.failed = True
+        batch.run.memory.clear()
         self._settling.failing(batch)
         if batch.held is not None:
             held, batch.held = batch.held, None
             self._settling.fail(held)
+
+    def _forget(self, txid: int) -> None:
+        del self._latest[txid]
+        if self._settling.asked and (batch := self._batches.pop(txid, None)) is not None:
+            self.fail(batch)  # it has failed, here or where nobody told this task
 
     def _advance(self, batch: TrackedBatch, tup: Any, *, early: bool) -> None:
         if batch.failed:

@@ -335,7 +335,7 @@ class _Settling:
     """Acks and fails by a bolt.  Before a request fails, its caller gets the reason."""
 
     def __init__(self, bolt: SubtopologyBolt, place: DrpcAddress | None) -> None:
-        self._bolt, self._place = bolt, place
+        self._bolt, self._place, self.asked = bolt, place, place is not None
         self.ack, self.fail = bolt.ack, bolt.fail
 
     def failing(self, batch: TrackedBatch) -> None:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.trident.batches import BatchTracker
+from ardea.trident.batches import REMEMBERED, BatchTracker
 
 
 class Task:
     """A task behind a tracker; ``verdicts``: tuple -> acked or failed."""
 
-    def __init__(self, early=(1, 2), late=(), *, commits=False, raises=False):
+    def __init__(self, early=(1, 2), late=(), *, commits=False, raises=False, asked=False):
+        self.asked = asked
         self.verdicts, self.finished, self.begun, self.raises = {}, [], [], raises
         self.failures = []
         self.tracker = BatchTracker(
@@ -151,6 +152,37 @@ def test_an_exception_at_the_end_fails_what_is_held():
     with pytest.raises(ValueError, match="bad row"):
         task.report(7, 0, 2, 0, "second")
     assert task.verdicts == {"first": "failed"}
+
+
+def test_of_a_batch_that_has_failed_no_rows_are_kept():
+    task = Task()
+    batch = task.tracker.batch(7, 0)
+    batch.run.memory["an operation"] = ["rows"]
+    task.tracker.fail(batch)
+    assert batch.run.memory == {}
+
+
+def test_requests_that_fail_here_or_elsewhere_do_not_stay_for_ever():
+    """They never come again.  Of one that failed where it came from, the last report does not come either."""
+    task = Task(asked=True)
+    task.tracker.fail(task.tracker.batch(1, 0))
+    task.report(2, 0, 1, 0, "held", asker="who")
+    for txid in range(3, REMEMBERED + 2):
+        task.rows(txid, 0, 1, 1)
+    assert task.verdicts == {}
+    task.rows(txid + 1, 0, 1, 1)
+    assert task.verdicts == {"held": "failed"}
+    assert len(task.tracker._batches) == REMEMBERED
+
+
+def test_transactions_that_are_open_stay_however_many_there_are():
+    """They are to be committed one after another."""
+    task = Task()
+    for txid in range(2 * REMEMBERED):
+        task.report(txid, 0, 1, 0, ("first", txid))
+    for txid in range(2 * REMEMBERED):
+        task.report(txid, 0, 2, 0, ("second", txid))
+    assert len(task.finished) == 2 * REMEMBERED
 
 
 @given(
