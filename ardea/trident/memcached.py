@@ -58,12 +58,15 @@ class MemcachedMap(BackingMap):
         self._coding = Entries(wrap)
         self._owns = owns
         self._record = None if owns else _Record(secrets.token_hex(8))  # which no partition knows
-        self._versions: dict[str, bytes | None] = {}  # of what was read and not yet written; None: there was nothing
+        self._versions: dict[
+            str, bytes | None
+        ] = {}  # of what was read last and not yet written; None: there was nothing
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
         """One command."""
         try:
             self._own()
+            self._versions.clear()
             ids = [self._id(key) for key in keys]
             found = self._read(ids)
         except self._errors as error:
