@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ardea.errors import ExitCode
-from ardea.health.processes import called, deaths, said
+from ardea.health.processes import called, deaths, said, together
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.control import Status
 from ardea.supervision.records import Exit
@@ -62,31 +62,34 @@ class NothingAcked:
 
 
 class DiesInVain:
-    """A task dies again and again, and no tuple is acked for so long; whether it has ever worked or not."""
+    """A task dies again and again, and nothing goes on for so long; whether it has ever worked or not.
+
+    Only deaths that belong together count: rows that nobody tracks may have gone on between others.
+    """
 
     def __init__(self, patience: float = PATIENCE) -> None:
         """``patience`` in seconds; 0: never gives up."""
         self._patience = patience
-        self._acked = -1
+        self._progress: tuple[int, str] | None = None
         self._since = 0.0
 
     def observe(
-        self, now: float, acked: int, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str]
+        self, now: float, progress: tuple[int, str], exits: Mapping[str, Sequence[Exit]], tasks: Collection[str]
     ) -> Cause | None:
         """The cause to give up, if there is one.
 
         Args:
             now: seconds since 1970, as the ends have them.
-            acked: trees that the spouts saw completed.
+            progress: trees that the spouts saw completed, and the number of the snapshot that counts.
             exits: the ends of each process, oldest first.
             tasks: the names that are tasks.
         """
-        if acked != self._acked:
-            self._acked, self._since = acked, now
+        if progress != self._progress:
+            self._progress, self._since = progress, now
         if not self._patience or now - self._since < self._patience:
             return None
         for name in tasks:
-            bad = [end for end in deaths(exits.get(name, ())) if end.time >= self._since]
+            bad = [end for end in together(exits.get(name, ()), now) if end.time >= self._since]
             if len(bad) >= VAIN_LIVES:
                 return Cause(f"{name} died {len(bad)} times and no tuple was acked meanwhile: {said(bad[-1])}", name)
         return None
@@ -173,7 +176,9 @@ class HopelessRun:
         cause = self._nothing_acked.observe(now, acked, failed, sum(t.pending for t in totals))
         if cause and status is not None and status.erring:
             cause = Cause(f"{cause.reason}; the last error: {status.errors[-1]}", status.erring[-1])
-        cause = cause or self._dies_in_vain.observe(since_1970, acked, exits, tasks)
+        snapshot = status.snapshots.last if status and status.snapshots else None
+        progress = acked, snapshot.number if snapshot else ""
+        cause = cause or self._dies_in_vain.observe(since_1970, progress, exits, tasks)
         cause = cause or self._nothing_done.observe(exits, tasks, worked)
         return Cause(f"given up: {cause.reason}", cause.culprit) if cause else None
 

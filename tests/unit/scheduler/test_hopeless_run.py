@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.health.processes import said
+from ardea.metrics import Totals
 from ardea.scheduler.hopeless_run import Cause, DiesInVain, HopelessRun, NothingAcked, NothingDone, permanent
+from ardea.snapshots.status import LastSnapshot
 from ardea.supervision.records import Exit
 
 
@@ -141,34 +143,52 @@ def test_an_exit_0_that_is_not_believed_is_called_one():
 def test_five_deaths_without_an_ack_for_thirty_seconds_are_in_vain():
     """Of one that has worked: its flush fails, say, each time that all is done."""
     rule, ends = DiesInVain(), [ended("count-0", at) for at in (1, 2, 5, 9, 14)]
-    assert rule.observe(0, 7, {}, {"count-0"}) is None
-    assert rule.observe(29, 7, {"count-0": ends}, {"count-0"}) is None
-    assert rule.observe(30, 7, {"count-0": ends[:4]}, {"count-0"}) is None
-    assert rule.observe(30, 7, {"container-1/stream-manager": ends}, {"count-0"}) is None
-    cause = rule.observe(30, 7, {"count-0": ends}, {"count-0"})
+    assert rule.observe(0, (7, ""), {}, {"count-0"}) is None
+    assert rule.observe(29, (7, ""), {"count-0": ends}, {"count-0"}) is None
+    assert rule.observe(30, (7, ""), {"count-0": ends[:4]}, {"count-0"}) is None
+    assert rule.observe(30, (7, ""), {"container-1/stream-manager": ends}, {"count-0"}) is None
+    cause = rule.observe(30, (7, ""), {"count-0": ends}, {"count-0"})
     assert cause == Cause("count-0 died 5 times and no tuple was acked meanwhile: exit 75", "count-0")
 
 
-def test_an_ack_begins_the_count_of_deaths_anew():
+@pytest.mark.parametrize("progress", [(8, "1.5"), (7, "1.6")], ids=["ack", "snapshot"])
+def test_an_ack_or_a_snapshot_begins_the_count_of_deaths_anew(progress):
     rule, ends = DiesInVain(), {"count-0": [ended("count-0", at) for at in (1, 2, 5, 9, 14)]}
-    rule.observe(0, 7, {}, {"count-0"})
-    assert rule.observe(20, 8, ends, {"count-0"}) is None
-    assert rule.observe(60, 8, ends, {"count-0"}) is None
+    rule.observe(0, (7, "1.5"), {}, {"count-0"})
+    assert rule.observe(20, progress, ends, {"count-0"}) is None
+    assert rule.observe(60, progress, ends, {"count-0"}) is None
+
+
+def test_deaths_of_a_task_that_worked_between_them_are_not_in_vain():
+    """Of a topology whose rows nobody tracks: nothing else tells that they go on."""
+    rule, day, ends = DiesInVain(), 86_400, []
+    for days in range(9):
+        assert rule.observe(days * day, (0, ""), {"count-0": ends}, {"count-0"}) is None
+        ends.append(ended("count-0", days * day + 1))
+        assert rule.observe(days * day + 2, (0, ""), {"count-0": ends}, {"count-0"}) is None
 
 
 def test_deaths_never_end_a_run_that_is_to_go_on():
     rule = DiesInVain(0)
-    rule.observe(0, 0, {}, {"count-0"})
-    assert rule.observe(1e6, 0, {"count-0": [ended("count-0", at) for at in range(1, 9)]}, {"count-0"}) is None
+    rule.observe(0, (0, ""), {}, {"count-0"})
+    ends = [ended("count-0", at) for at in range(1, 9)]
+    assert rule.observe(31, (0, ""), {"count-0": ends}, {"count-0"}) is None
 
 
-def status_of(*, complete=True, update=None, failed=0, erring=()):
+def status_of(*, complete=True, update=None, failed=0, erring=(), snapshot=""):
     """What a master says of a spout `words` and a bolt `count`, whose failures do not count."""
     of = {"acked": 0, "timed_out": 0, "lost": 0, "pending": 9}
     components = {"words": SimpleNamespace(failed=failed, **of), "count": SimpleNamespace(failed=10**6, **of)}
     errors = [f"{task}: OSError: no route" for task in erring]
+    last = LastSnapshot(number=snapshot) if snapshot else None
     return SimpleNamespace(
-        complete=complete, update=update, components=components, processes=[], erring=list(erring), errors=errors
+        complete=complete,
+        update=update,
+        components=components,
+        processes=[],
+        erring=list(erring),
+        errors=errors,
+        snapshots=SimpleNamespace(last=last),
     )
 
 
@@ -197,3 +217,15 @@ def test_a_patient_run_is_given_up_only_before_it_has_come_up():
 def test_a_version_that_does_not_come_up_is_put_back_and_nothing_is_given_up():
     assert causes(update=SimpleNamespace(running=True)) == [None, None]
     assert causes(update=SimpleNamespace(running=False))[1] is not None
+
+
+@pytest.mark.parametrize("snapshots", [["1.1"] * 6, ["1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]], ids=["none", "some"])
+def test_a_run_goes_on_while_snapshots_come_to_count_between_deaths(snapshots):
+    run, ends, found = HopelessRun(30, patient=False), [], []
+    for each, snapshot in enumerate(snapshots):
+        status = status_of(snapshot=snapshot)
+        status.processes = [SimpleNamespace(process="words-0", totals=Totals(emitted=1))]
+        found.append(run.observe(each * 50, each * 50, status, {"words-0": list(ends)}, {"words-0"}, {"words"}))
+        ends.append(ended("words-0", each * 50 + 40))
+    reason = "given up: words-0 died 5 times and no tuple was acked meanwhile: exit 75"
+    assert found == [*[None] * 5, Cause(reason, "words-0") if snapshots[1] == "1.1" else None]
