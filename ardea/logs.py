@@ -10,7 +10,7 @@ import logging
 import re
 import sys
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO, get_args
+from typing import Any, Literal, TextIO, cast, get_args
 
 Format = Literal["text", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -49,11 +49,16 @@ class JsonFormatter(logging.Formatter):
             return json.dumps(said | {key: repr(value) for key, value in extra.items()} | shown)
 
 
+def handler(form: Format, stream: TextIO | None = None) -> logging.Handler:
+    """Writes to ``stream``, by default stdout."""
+    made = logging.StreamHandler(stream or sys.stdout)
+    made.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    return made
+
+
 def configure(form: Format = "text", stream: TextIO | None = None) -> None:
     """All records of level INFO and above go to ``stream``, by default stdout."""
-    handler = logging.StreamHandler(stream or sys.stdout)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler(form, stream)], force=True)
 
 
 def give_way() -> None:
@@ -79,23 +84,34 @@ def mark(text: str, form: Format, now: float) -> bytes:
 def written_at(line: str) -> float | None:
     """Unix seconds of a record of either format, as this machine's clock and zone have it; None: it is no record."""
     try:
-        if line.startswith(_JSON):
-            return datetime.fromisoformat(json.loads(line)["time"]).timestamp()
+        if said := _members(line):
+            return datetime.fromisoformat(said["time"]).timestamp()
         return datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp() if _RECORD.match(line) else None  # noqa: DTZ007
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, TypeError):
         return None
 
 
 def level_of(line: str) -> int | None:
     """The level of a record of either format; None: it is no record."""
     found = _RECORD.match(line)
-    name = found[1] if found else None
-    if line.startswith(_JSON):
-        try:
-            name = json.loads(line)["level"]
-        except (ValueError, KeyError, TypeError):
-            return None
+    name = found[1] if found else _members(line).get("level")
     return logging.getLevelNamesMapping().get(name) if isinstance(name, str) else None
+
+
+def message_of(line: str, logger: str) -> str | None:
+    """What this logger says in a record of either format, of level INFO; None: the line is none of its records."""
+    if (said := _members(line)).get("logger") == logger:
+        return str(said.get("message"))
+    _, mark, text = line.partition(f" INFO {logger}: ")
+    return text if mark else None
+
+
+def _members(line: str) -> dict[str, Any]:
+    """Those of a record as JSON; none of another line."""
+    try:
+        return cast("dict[str, Any]", json.loads(line)) if line.startswith(_JSON) else {}
+    except ValueError:
+        return {}
 
 
 def _extra(record: logging.LogRecord) -> list[tuple[str, Any]]:

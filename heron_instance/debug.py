@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from ardea import logs
 from ardea.shortened import shortened
 
 PER_SECOND = 10
@@ -29,15 +30,16 @@ class Emitted(Protocol):
 class EmitLog:
     """Called at each flush while it is on; knows when it is over."""
 
-    def __init__(self, task: str, clock: Callable[[], float], *, always: bool) -> None:
-        """``always``: ``topology.debug`` is set for this component."""
+    def __init__(self, task: str, clock: Callable[[], float], *, always: bool, form: logs.Format = "text") -> None:
+        """``always``: ``topology.debug`` is set for this component.  ``form``: as the topology's other logs have it."""
         self._clock = clock
         self._until = math.inf if always else -math.inf
         self._tokens = 0.0
         self._looked = -math.inf
         self._passed_over = 0
-        self._logger = logging.getLogger(f"{task}.emits")
-        self._logger.setLevel(logging.INFO)
+        # Apart from all other loggers: however an author sets these up, `ardea debug` has to find the lines.
+        self._logger = logging.Logger(f"{task}.emits", logging.INFO)
+        self._logger.addHandler(logs.handler(form))
 
     @property
     def on(self) -> bool:

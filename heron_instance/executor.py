@@ -60,7 +60,7 @@ class Executor:
         self.runner: Runner = SpoutRunner(parts) if spout else BoltRunner(parts)
         self.reporter.rows = self.runner
         self.user_code.rows, self.user_code.hurry = self.runner.emitted, self.runner.hurry
-        self._emits = EmitLog(env.task.name, env.clock, always=env.settings.debug)
+        self._emits = EmitLog(env.task.name, env.clock, always=env.settings.debug, form=env.settings.log_format)
         if env.settings.debug:
             self.dispatch.watcher = self._watch
         self.finished = False

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ardea import logs
 from ardea.errors import NotFound, Unreachable, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
@@ -54,8 +55,8 @@ def emitted(
             except Unreachable:
                 if not found.runs():
                     return
-        _, mark, said = ("", "", "") if line is None else line.text.partition(f" INFO {line.label}.emits: ")
-        yield Emitted(line.label, said) if line is not None and mark else None
+        said = line and logs.message_of(line.text, f"{line.label}.emits")
+        yield Emitted(line.label, said) if line and said else None
 
 
 def tasks_of(definition: Definition, target: str, *, emit: bool) -> tuple[str, dict[str, str]]:

@@ -23,8 +23,10 @@ def emits_rows(monkeypatch):
     def obey(self, verb, **arguments):
         if verb == "debug":
             orders.append(arguments)
-            written = [f"2026-11-28 INFO numbers-0.emits: default ({next(number)},)" for _ in range(2)]
-            entry(self.id).printed["numbers-0"] += [written[0], "2026-11-28 INFO numbers-0: something else", written[1]]
+            rows = f"default ({next(number)},)", f"default ({next(number)},)"
+            as_text = f"2026-11-28 INFO numbers-0.emits: {rows[0]}"
+            as_json = f'{{"time": "2026-11-28", "logger": "numbers-0.emits", "message": "{rows[1]}"}}'
+            entry(self.id).printed["numbers-0"] += [as_text, "2026-11-28 INFO numbers-0: something else", as_json]
         return ask(self, verb, **arguments)
 
     monkeypatch.setattr(Found, "ask", obey)
