@@ -279,7 +279,8 @@ class Cluster:
 
     def describe(self) -> str:
         """Where everything stands, in a line."""
-        errors = f"; the last error: {last}" if (last := self.record.last_error) else ""
+        last = [*filter(None, [self.record.last_error]), *self.errors]
+        errors = f"; the last errors: {'; '.join(last)}" if last else ""
         return (
             f"at {self.time:.6f} s the topology is {self.state}{f' ({self.reason})' if self.reason else ''};"
             f" running: {', '.join(self.running) or 'nothing'}{errors}"

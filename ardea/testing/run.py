@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ardea.component import Bolt
+from ardea.component import Bolt, Spec
 from ardea.errors import UserError
+from ardea.grouping import Grouping
 from ardea.testing.cluster import NOTHING, Cluster, Fault
-from ardea.testing.components import Buildable, RowsSpout
+from ardea.testing.components import Buildable, CollectBolt, RowsSpout
 from ardea.testing.record import Emitted, Received, Record
 from ardea.topology import TopologyBuilder
+from ardea.windows.partial import PartialWindows
 
 LONGEST = 3600.0
 Row = Sequence[Any] | Mapping[str, Any]
@@ -109,7 +111,8 @@ def run_bolt(
         config: the component's.
 
     Raises:
-        UserError: the names of the fields are not known, or differ from row to row.
+        UserError: the names of the fields are not known, or differ from row to row; a row of the bolt cannot be sent.
+        TimeoutError: a row has failed again and again for an hour of simulated time.
         Exception: whatever the bolt raises.
     """
     given = list(rows)
@@ -122,5 +125,18 @@ def run_bolt(
     values = [[row[name] for name in names] if isinstance(row, Mapping) else list(row) for row in given]
     builder = TopologyBuilder("run_bolt")
     source = builder.add_spout("rows", RowsSpout.of(names, values))
-    builder.add_bolt("bolt", bolt, inputs=[source], config=config)
-    return run(builder, raise_errors=True).tuples("bolt")
+    tested = builder.add_bolt("bolt", bolt, inputs=[source], config=config)
+    if not issubclass(bolt, PartialWindows):  # which its windows alone may read
+        _add_reader(builder, tested)
+    result = run(builder, raise_errors=True)
+    if result.state != "SUCCEEDED":
+        raise UserError(f"run_bolt: {bolt.__name__} has ended as {result.state}: {result.reason}")
+    return result.tuples("bolt")
+
+
+def _add_reader(builder: TopologyBuilder, tested: Spec) -> None:
+    """Of all its streams: what nobody reads is not encoded."""
+    streams = builder.plan()["bolt"].streams
+    inputs = {tested[each.name]: Grouping.DIRECT if each.direct else Grouping.SHUFFLE for each in streams}
+    if inputs:
+        builder.add_bolt("reader", CollectBolt, inputs=inputs)

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from ardea import Bolt, Spout, Topology, UserError
+from ardea import Bolt, Spout, Stream, Topology, UserError
 from ardea.testing import Cluster, RowsSpout, run, run_bolt
+from ardea.windows import PartialWindows, Sum, Tumbling, WindowBolt
 
 WORDS = [["heron"], ["fish"], ["moon"]]
 
@@ -122,6 +123,51 @@ def test_run_bolt():
     assert run_bolt(Counts, [], fields=["word"]) == []
     with pytest.raises(ValueError, match="no fish here"):
         run_bolt(Fragile, rows)
+
+
+class Sets(Relay):
+    outputs = ["word", Stream(["word"], "odd")]
+    stream = "default"
+
+    def end_of_input(self):
+        self.emit([{1, 2}], stream=self.stream)
+
+
+@pytest.mark.parametrize("stream", ["default", "odd"])
+def test_run_bolt_refuses_a_row_that_cannot_be_sent(stream):
+    with pytest.raises(UserError, match=rf"FAILED: .* stream {stream}, field word: a value of type set cannot be sent"):
+        run_bolt(type("Sets", (Sets,), {"stream": stream}), [{"word": "heron"}])
+
+
+def test_run_bolt_of_direct_streams_and_of_what_only_windows_read():
+    class Direct(Relay):
+        outputs = [Stream(["word"], "mine", direct=True)]
+
+        def initialize(self, config, context):
+            (reader,) = context.this_targets["mine"]
+            self.target = context.component_tasks(reader)[0]
+
+        def process(self, tup):
+            self.emit([tup["word"]], stream="mine", direct_task=self.target)
+
+    class Minutes(WindowBolt):
+        windows = Tumbling("1 min", on="at", fold=Sum("n"))
+
+    class Parts(PartialWindows):
+        outputs = ["at", "n", "part"]
+        of = Minutes
+
+    assert run_bolt(Direct, [{"word": "heron"}]) == []
+    assert len(run_bolt(Parts, [{"at": 1.0, "n": 2}])) == 1
+
+
+def test_a_timeout_has_the_last_errors_of_rows_that_cannot_be_sent():
+    class Sometimes(Relay):
+        def process(self, tup):
+            self.emit([tup["word"]] * (2 if tup["word"] == "fish" else 1))
+
+    with pytest.raises(TimeoutError, match=r"a tuple has 2 values, the stream declares 1 \(word\)"):
+        run_bolt(Sometimes, [{"word": "heron"}, {"word": "fish"}])
 
 
 @pytest.mark.parametrize("rows", [[], [["heron"]], [{"word": "heron"}, {"wrod": "fish"}]])
