@@ -58,9 +58,7 @@ class MemcachedMap(BackingMap):
         self._coding = Entries(wrap)
         self._owns = owns
         self._record = None if owns else _Record(secrets.token_hex(8))  # which no partition knows
-        self._versions: dict[
-            str, bytes | None
-        ] = {}  # of what was read last and not yet written; None: there was nothing
+        self._versions: dict[str, bytes | None] = {}  # of what was read last and not written; None: nothing there
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
         """One command."""
