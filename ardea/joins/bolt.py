@@ -90,7 +90,7 @@ class JoinBolt(ReadyMade, Bolt):
 
     def on_timer(self, name: str, key: Any, at: float) -> None:  # noqa: ARG002
         """The engine's to call: rows of a key leave."""
-        self._joining.passed(key)
+        self._joining.passed(key, at)
 
 
 def _declare(cls: type, name: str, state: State | None) -> None:

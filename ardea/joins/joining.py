@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ardea.context import TopologyContext
 from ardea.joins.declared import LATE
@@ -49,27 +49,31 @@ class Joining:
         else:
             self._keep(side, key, at, tup.values)
 
-    def passed(self, key: Any) -> None:
-        """The watermark has reached what the key's timer was set for."""
+    def passed(self, key: Any, at: float) -> None:
+        """The watermark has reached what the key's timer was set for, maybe by a version with longer bounds."""
         stored = self._stored(key)
         stored[DUE] = None
-        for found in self._machine.passed(_kept(stored), cast("float", self._bolt.watermark)):
-            self._tell(found)
+        for found in self._machine.passed(_kept(stored), self._now):
+            self._tell(found, at)
         self._look(key, stored)
+
+    @property
+    def _now(self) -> float:
+        return -math.inf if self._bolt.watermark is None else self._bolt.watermark
 
     def _keep(self, side: Side, key: Any, at: float, values: tuple[Any, ...]) -> None:
         gone = self._bolt.join.versions and side.number == RIGHT and self._bolt.removes(side.tuple(values))
         row = [round(at * MICROS), False, None if gone else values]
-        now = -math.inf if self._bolt.watermark is None else self._bolt.watermark
         stored = self._stored(key)
         try:
-            for found in self._machine.came(_kept(stored), side.number, row, now):
-                self._tell(found._replace(at=None if found.at is None else max(found.at, at)))
+            for found in self._machine.came(_kept(stored), side.number, row, self._now):
+                self._tell(found, at)
         finally:
             self._look(key, stored)
 
-    def _tell(self, found: Found) -> None:
-        self._bolt.joined_at = found.at
+    def _tell(self, found: Found, at: float) -> None:
+        """``at``: a stamp below that would be late further down."""
+        self._bolt.joined_at = None if found.at is None else max(found.at, at)
         left = None if found.left is None else self.left.tuple(found.left)
         right = None if found.right is None else self.right.tuple(found.right)
         self._bolt.joined(left, right)
@@ -90,7 +94,7 @@ class Joining:
         if not kept[0] and not kept[1]:
             del self.rows[key]
         elif self.timers is not None:
-            due = self._machine.due(kept)
+            due = max(self._machine.due(kept), self._now)  # shorter bounds than those it was kept by may have passed
             if due < (math.inf if stored[DUE] is None else stored[DUE]):
                 self.timers.set(key, due)
                 stored[DUE] = due
