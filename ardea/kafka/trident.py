@@ -32,7 +32,8 @@ from ardea.kafka.survey import PATIENCE
 from ardea.metrics.user import CountMetric
 from ardea.trident.operations import Collector
 from ardea.trident.partitioned import PartitionedSpout
-from ardea.trident.spout import Attempt
+from ardea.trident.spout import Attempt, Emitter
+from ardea.trident.store import StreamStore
 
 REFRESH = 10.0
 AWAIT = 0.5
@@ -129,6 +130,11 @@ class KafkaTridentSpout(PartitionedSpout):
             self._translate, self._width, self._undecodable, most, skips=self._skip, ends=self._end_task
         )
 
+    def emitter(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Emitter[list[str]]:
+        """Knows by the store whether the stream begins."""
+        self._store = store
+        return super().emitter(config, context, store)
+
     def partitions(self) -> Sequence[str]:
         """``TOPIC/NUMBER`` of each partition, looked at every ten seconds."""
         now = self.clock()
@@ -206,7 +212,7 @@ class KafkaTridentSpout(PartitionedSpout):
     def _first(self, attempt: Attempt, place: PartitionId) -> int:
         """Where a partition begins that has no position: one that appears later, at its first record."""
         first, end = self._asked(lambda: self._fetcher.span(place))
-        if attempt.txid > 1 or self._start == "earliest":
+        if self._start == "earliest" or any(known < attempt.txid for known in self._store.transactions("meta")):
             return first
         if self._start == "latest":
             return end

@@ -13,7 +13,7 @@ from ardea.context import TopologyContext
 from ardea.errors import FailedException, StateError
 from ardea.trident.measures import Measures
 from ardea.trident.spout import TridentSpout
-from ardea.trident.store import MemoryStore, open_store, temporary
+from ardea.trident.store import MemoryStore, StreamStore, open_store, temporary
 from ardea.trident.transactions import Phase, Step, Transactions
 
 BATCH, COMMIT, SUCCESS = "$batch", "$commit", "$success"
@@ -37,13 +37,14 @@ class MasterBatchCoordinator(Spout):
         self._coordinators = [
             copy.deepcopy(spout).coordinator(config, context, self._stores[name]) for name, spout in self.spouts.items()
         ]
-        self._store = next(iter(self._stores.values()))  # what is common to the group lies with its first stream
-        # Two nodes in turn: should the newer one be damaged, the older one repeats a transaction, which does no harm.
-        self._recorded = [self._store.get(f"{RECORD}/{place}") for place in (0, 1)]
-        current, lives = max((recorded for recorded in self._recorded if recorded), default=(1, 0))
-        self._lives = lives + 1
-        self._record(max(current - 1, 1))
-        self._record(current)
+        # A former version may have had another stream first: the newest record counts, and all are taken over.
+        records = [_Record(store) for store in self._stores.values()]
+        known = [node for record in records for node in record.nodes if node] or [[1, 0]]
+        current, lives = map(max, zip(*known, strict=True))
+        for record in records:
+            record.write(max(current - 1, 1), lives + 1)
+            record.write(current, lives + 1)
+        self._record, self._lives = records[0], lives + 1  # what is common to the group lies with its first stream
         self._clock = context.clock
         settings = Settings.of(config)
         most = config.get(PENDING) or 1  # whatever the engine's default is
@@ -79,7 +80,7 @@ class MasterBatchCoordinator(Spout):
         transactions = self._transactions
         if tup_id.phase is Phase.COMMIT and transactions.is_present(tup_id):
             try:
-                self._record(tup_id.txid + 1)
+                self._record.write(tup_id.txid + 1, self._lives)
             except StateError as error:
                 self.logger.warning("transaction %d cannot be recorded and comes again: %s", tup_id.txid, error)
                 self.fail(tup_id)
@@ -122,14 +123,6 @@ class MasterBatchCoordinator(Spout):
                 first, skip = step.txid == transactions.current, transactions.skips(step.txid)
                 self.emit([step.txid, step.attempt, first, skip], tup_id=step, stream=BATCH)
 
-    def _record(self, current: int) -> None:
-        """The first transaction that is not known to be committed."""
-        place, record = current % 2, [current, self._lives]
-        if not self._store.swap(f"{RECORD}/{place}", self._recorded[place], record):
-            # No error of the author's: the supervisor starts this task again, if it is still the one.
-            raise RuntimeError("another coordinator has taken over the stream; this one ends")
-        self._recorded[place] = record
-
     def _ready(self, txid: int) -> bool:
         return self._ask(lambda: any(coordinator.is_ready(txid) for coordinator in self._coordinators))
 
@@ -144,6 +137,24 @@ class MasterBatchCoordinator(Spout):
             return False
         self._waits = False
         return answer
+
+
+class _Record:
+    """[The first transaction that is not known to be committed, how many coordinators there were], with a stream.
+
+    Two nodes in turn: should the newer one be damaged, the older one repeats a transaction, which does no harm.
+    """
+
+    def __init__(self, store: StreamStore) -> None:
+        self._store = store
+        self.nodes: list[Any] = [store.get(f"{RECORD}/{place}") for place in (0, 1)]
+
+    def write(self, current: int, lives: int) -> None:
+        place, node = current % 2, [current, lives]
+        if not self._store.swap(f"{RECORD}/{place}", self.nodes[place], node):
+            # No error of the author's: the supervisor starts this task again, if it is still the one.
+            raise RuntimeError("another coordinator has taken over the stream; this one ends")
+        self.nodes[place] = node
 
 
 class SpoutCoordinator(Bolt):

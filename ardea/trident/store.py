@@ -1,7 +1,9 @@
 """Where transactions are remembered across the lives of processes: small values under a stream's name.
 
 /trident/<topology>/<stream>/coordinator/<0 or 1>    the first transaction that is not known to be committed, and
-                                                     how many coordinators there were; the higher one counts
+                                                     how many coordinators there were; the highest one of a group
+                                                     of streams counts, of which all but the first one have it as
+                                                     it was when the last coordinator began
 /trident/<topology>/<stream>/meta/<txid>             the spout coordinator's metadata
 /trident/<topology>/<stream>/positions/<txid>/<n>    where emitter n was behind that transaction
 /trident/<topology>/<stream>/owners/<part>           how often a task has taken over that part: the spout coordinator's

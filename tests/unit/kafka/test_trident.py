@@ -18,7 +18,8 @@ from ardea.kafka.survey import Span
 from ardea.kafka.trident import KafkaTridentSpout
 from ardea.metrics.user import CountMetric
 from ardea.trident import Attempt
-from tests.simulation.trident.parts import Emissions
+from ardea.trident.store import MemoryStore, StreamStore
+from tests.simulation.trident.parts import ONE_TASK, Emissions
 from tests.sizes import share
 
 PLACE = PartitionId("t", 0)
@@ -166,9 +167,14 @@ def test_every_record_is_in_one_batch(opaque, events):
 
 
 def test_a_stream_begins_at_its_start_and_a_later_partition_at_its_first_record():
-    made = spout(Log(2, 10), start="latest")
-    assert emitted(made.emit_new, Attempt(1, 0), "t/0", None) == ([], [10, 10])
-    assert emitted(made.emit_new, Attempt(4, 0), "t/0", None) == ([2, 3, 4], [2, 5])
+    """Whatever number its first transaction has: it may stand in a topology whose other streams were read before."""
+    made, store = spout(Log(2, 10), start="latest"), StreamStore(MemoryStore(), "topology", "stream")
+    made.open = lambda config, context: None
+    made.emitter({}, ONE_TASK, store)
+    for txid in (501, 502):
+        store.put(f"meta/{txid}", ["t/0"])
+    assert emitted(made.emit_new, Attempt(501, 0), "t/0", None) == ([], [10, 10])
+    assert emitted(made.emit_new, Attempt(502, 0), "t/0", None) == ([2, 3, 4], [2, 5])
 
 
 def test_given_offsets_end_it_exclusively():
