@@ -25,11 +25,15 @@ class Deleted(Exception):  # noqa: N818 -- says what is, not that somebody erred
 
 @dataclass(slots=True)
 class _Ahead:
-    """What was read of a partition and not taken.  ``position``: behind all that was read; ``paused``: enough is."""
+    """What was read of a partition and not taken.  ``position``: behind all that was read; ``paused``: enough is.
+
+    ``wanted``: up to there it is never enough, as it is taken as a whole.
+    """
 
     position: int
     read: deque[Any] = field(default_factory=deque)
     begin: int = 0  # behind what was taken
+    wanted: int = 0
     paused: bool = False
     error: Any = None
 
@@ -92,6 +96,7 @@ class Fetcher:
         if begin == end:
             return []
         ahead = self._at(place, begin)
+        ahead.wanted = end
         if not self._until(place, ahead, lambda: ahead.position >= end, patience):
             return None
         taken = []
@@ -151,7 +156,7 @@ class Fetcher:
         elif ahead is not None and message.offset() >= ahead.position:
             ahead.read.append(message)
             ahead.position = message.offset() + 1
-            if len(ahead.read) >= 2 * self._most and not ahead.paused:
+            if len(ahead.read) >= 2 * self._most and ahead.position >= ahead.wanted and not ahead.paused:
                 ahead.paused = True
                 self._consumer.pause([self._lib.TopicPartition(*place)])
 
@@ -169,6 +174,6 @@ class Fetcher:
             self._connection.quiet.say(logging.WARNING, (place, error.code()), f"{place}: {error.str()}")
 
     def _resume(self, place: PartitionId, ahead: _Ahead) -> None:
-        if ahead.paused and len(ahead.read) < self._most:
+        if ahead.paused and (len(ahead.read) < self._most or ahead.position < ahead.wanted):
             ahead.paused = False
             self._consumer.resume([self._lib.TopicPartition(*place)])
