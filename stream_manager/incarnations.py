@@ -46,9 +46,9 @@ class Incarnations:
         self._hellos.to_manager(link, self._members.local_lives)
 
     def welcome(self, link: Link) -> None:
-        """To a local task; one that is there hears the plan."""
+        """To a local task; one that was ever heard hears the plan, as soon as it goes on if it stands still."""
         self._hellos.to_instance(link)
-        if link.up:
+        if link.peer:
             self._hellos.inform(self._members.outboxes[link], self._members.lives)
 
     def met(self, link: Link, header: Header, hello: Hello, now: float) -> None:

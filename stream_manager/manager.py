@@ -264,6 +264,6 @@ class StreamManager:
                 link.heartbeat(Header(kind=HEARTBEAT, demands=held.get(number, ()), all_held=True))
         for link in members.instances.values():
             if not link.up:
-                self._incarnations.welcome(link)
+                self.hellos.to_instance(link)
             elif link.needs_heartbeat():
                 link.heartbeat()

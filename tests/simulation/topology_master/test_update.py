@@ -215,6 +215,21 @@ def test_a_stale_request_is_refused(cluster):
         cluster.update(stale.__class__("another", stale.wanted, stale.base, 60.0))
 
 
+def test_who_stands_still_at_the_switch_works_by_the_plan_when_it_goes_on():
+    """Its manager has not heard it for some seconds, and sends it the plan all the same."""
+    Numbers.acked = {}
+    with Cluster(Other, containers=1, seed=7, cost=dict.fromkeys(("numbers", "double", "sink"), 0.05)) as cluster:
+        cluster.run_until(lambda: cluster.record.received["end"])
+        request = cluster.update_request(parallelism={"double": 3}, patience=12.0)
+        cluster.freeze("end-0", 8.0)
+        cluster.advance(5.0)
+        progress = cluster.updated(request)
+        assert (progress.step, progress.reason) == ("done", "")
+        assert cluster.life("end-0") == 1
+        finish(cluster)
+        assert all_arrived(cluster, cluster.plan.component_tasks["numbers"])
+
+
 class Hangs(Double):
     """Never initialises."""
 
