@@ -114,9 +114,10 @@ class ControlOutbox:
             if not pending:
                 del self._acks[spout]
 
-    def clear(self) -> None:
-        """The peer has a new life: its trees are gone; newest things are sent anew by their owner."""
-        self._acks.clear()
+    def met(self, *, risen: bool) -> None:
+        """The peer is met: newest things are sent anew by their owner.  If it has risen, its trees are gone."""
+        if risen:
+            self._acks.clear()
         self._newest.clear()
 
     @property

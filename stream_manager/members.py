@@ -77,9 +77,10 @@ class Members:
         Returns:
             The data that its former life, if it had one, has never confirmed.
         """
+        risen = life > link.peer > 0
         left = link.meet(life)
         if left is not None:
-            self.outboxes[link].clear()
+            self.outboxes[link].met(risen=risen)
             if self.peers.get(link.key) is link:
                 self._named.pop(link.key, None)
         return left

@@ -36,9 +36,7 @@ class Mesh:
         self.now, self.mail, self.said = 0.0, deque(), []
         self.loses = lambda _kind: False
         self.sequences = {}  # task -> lane -> what it has sent
-        self.managers = {
-            n: StreamManager(n, incarnation(1, 1), "many-1", self.port(n), lambda _: None) for n in numbers
-        }
+        self.managers = {n: self.manager(n, 1) for n in numbers}
         plan = Plan(epoch=1, build=1, shape=shape_to_bytes(shape_of(logical)))
         plan.packing = packing_to_message(packing_to_bytes(packing))
         plan.addresses.extend(Address(container=n, host="h", incarnation=incarnation(1, 1)) for n in numbers)
@@ -48,6 +46,14 @@ class Mesh:
         for _ in range(2):
             self.second()
         assert all(link.up for manager in self.managers.values() for link in manager.members.peers.values())
+
+    def manager(self, number, life):
+        return StreamManager(number, incarnation(1, life), "many-1", self.port(number), lambda _: None)
+
+    def reborn(self, number):
+        """A manager is killed; its second life has the plan, and its hellos are on their way."""
+        self.managers[number] = self.manager(number, 2)
+        self.managers[number].planned(KnownPlan.of(self.sent))
 
     def port(self, sender):
         def transmit(link, lane, message):

@@ -36,10 +36,11 @@ def frames_of(acked=(), failed=(), lost=(), prolonged=()):
 class Wire:
     """A link whose messages are caught, and confirmed when the test says so."""
 
-    def __init__(self):
+    def __init__(self, *, met=True):
         self.messages = []
         self.link = Link("peer", "peer", 1, lambda _link, lane, message: self.messages.append(message))
-        self.link.meet(1)
+        if met:
+            self.link.meet(1)
 
     def confirm(self):
         header = Header(kind=HEARTBEAT, sender=1, receiver=1)
@@ -212,8 +213,21 @@ def test_a_new_life_of_the_peer_waits_for_nothing_old():
     wire.fill()
     outbox.acks(3, frames_of([(1, 7)]), 0.0)
     outbox.newest("pause", Header(kind=PAUSE))
-    outbox.clear()
+    outbox.met(risen=True)
     assert not outbox.waiting
+
+
+def test_acks_wait_for_the_first_meeting():
+    """What else waits comes anew from its owner, and would come twice."""
+    wire = Wire(met=False)
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    outbox.acks(3, frames_of([(1, 7)], lost=[2]), 0.0)
+    outbox.newest("pause", Header(kind=PAUSE))
+    wire.link.meet(1)
+    outbox.met(risen=False)
+    outbox.flush(1.0)
+    assert [frames for _, frames in wire.sent(ACKS)] == [frames_of([(1, 7)], lost=[2])]
+    assert not list(wire.sent(PAUSE))
 
 
 def test_pending_acks_hold_one_entry_a_root():

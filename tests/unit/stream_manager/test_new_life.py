@@ -1,0 +1,47 @@
+"""What becomes of trees when a manager has a new life."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ardea.protocol.ids import make_roots
+from ardea.protocol.lane import Lane
+from ardea.protocol.wire_pb2 import ACKS, INIT, Header
+from tests.unit.stream_manager.mesh import Mesh
+
+
+@pytest.fixture
+def mesh():
+    """Two managers; all of their tasks are there."""
+    made = Mesh(2)
+    made.begins(*made.plan.tasks)
+    made.second()
+    return made
+
+
+def u64(*numbers):
+    return np.array(numbers, dtype=np.uint64).tobytes()
+
+
+def root(spout, slot):
+    return make_roots(spout, np.array([slot]), np.array([5])).tobytes()
+
+
+def test_acks_for_a_manager_that_has_not_been_met_yet_wait_for_it(mesh):
+    """What the other manager says to the new life is late: it knows that life, and has trees that end there."""
+    spout, bolt = mesh.tasks(1, "rows")[0], mesh.tasks(2, "keep")[0]
+    mesh.reborn(2)
+    late, pass_on = [], mesh.pass_on
+    mesh.pass_on = lambda sender, *rest: late.append((sender, *rest)) if sender == 1 else pass_on(sender, *rest)
+    mesh.deliver()
+    mesh.begins(bolt)
+    mesh.from_task(spout, Header(kind=INIT), [root(spout, 0), u64(7)], Lane.DATA)
+    mesh.from_task(bolt, Header(kind=ACKS, target=spout), [root(spout, 0), u64(7), b"", b"", b""])
+    mesh.flush()
+    ledger = mesh.managers[1].verdicts.ledgers()[spout]
+    assert ledger.statistics().pending == 1
+    mesh.pass_on = pass_on
+    mesh.mail.extend(late)
+    mesh.second()
+    assert (ledger.statistics().acked, ledger.statistics().pending) == (1, 0)
