@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from ardea.component import Bolt, overrides
-from ardea.errors import UserError
+from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
@@ -65,15 +65,25 @@ class ColumnCalls:
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Columns of the declared types; rows that do not fit have failed already."""
+        given: Sequence[tuple[Any, ...]]
         if header.codec == ARROW:
-            columns, misfits = fitted(decode_columns(frames[0], stream), stream.fields, self._types)
+            given = ColumnRows(decode_columns(frames[0], stream))
+            columns, misfits = fitted(given.batch, stream.fields, self._types)
         else:
-            rows = self._codec.decode_headed(header.head, frames[0], len(stream.fields))
-            columns, misfits = columns_of(rows, stream.fields, self._types)
+            given = self._codec.decode_headed(header.head, frames[0], len(stream.fields))
+            columns, misfits = columns_of(given, stream.fields, self._types)
         batch = ColumnInput(header, frames, ColumnRows(columns), source, stream)
-        return self._without(batch, misfits) if misfits else batch
+        if not misfits:
+            return batch
+        try:
+            given[0]
+        except EncodingError:  # Python has no value for what came: dead letters and hooks have None in its place
+            given = batch.rows
+        self._fail(InputBatch(header, frames, given, source, stream), misfits)
+        bad = [misfit.row for misfit in misfits]
+        return batch.kept(np.delete(np.arange(len(batch.rows), dtype=np.intp), bad))
 
-    def _without(self, batch: ColumnInput, misfits: Sequence[Misfit]) -> ColumnInput:
+    def _fail(self, batch: InputBatch, misfits: Sequence[Misfit]) -> None:
         where, logger = f"stream {batch.stream} of {batch.component}", self._bolt.logger
         for misfit in misfits[:_MISFITS_LOGGED]:
             what = f"{self._env.task.name}: {where}, field {misfit.field}: {misfit.reason}; the row fails"
@@ -81,9 +91,8 @@ class ColumnCalls:
             logger.error("%s (tuple %s); declare column_types", what, batch.id_of(misfit.row))
         if len(misfits) > _MISFITS_LOGGED:
             logger.error("%s: %d more rows of this batch fail so", where, len(misfits) - _MISFITS_LOGGED)
-        bad = np.array([misfit.row for misfit in misfits], dtype=np.intp)
-        self._rows.acking.fail_batch(batch.columns, bad)
-        return batch.kept(np.delete(np.arange(len(batch.rows), dtype=np.intp), bad))
+        for misfit in misfits:
+            self._rows.acking.fail_row(batch, misfit.row)
 
     def run(self, batch: InputBatch, start: int, end: int) -> int:
         """One call."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 
-from ardea import Bolt, FailedException, Grouping, Topology
+from ardea import Bolt, FailedException, Grouping, Spout, Topology
 from ardea.keyed import KeyedState, TaskState
-from ardea.testing import Cluster
+from ardea.testing import Cluster, CollectBolt
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import Rows, tables_of
 
@@ -115,3 +116,50 @@ def test_schedules(first):
                 name, at = rng.choice((*NAMES, "master", "master")), rng.uniform(0.0, 9.0)
                 topology.at(at, lambda it, name=name: name in it.running and it.kill(name))
             passed(topology)
+
+
+class Once(Spout):
+    """Emits what ``content`` has, rows or a batch."""
+
+    outputs = ["key", "n"]
+    content = ()
+    begun = TaskState(default=False)
+
+    def next_tuple(self):
+        if self.begun:
+            self.finish()
+            return
+        self.begun = True
+        if isinstance(self.content, pa.RecordBatch):
+            self.emit_batch(self.content)
+        else:
+            for row in self.content:
+                self.emit(row)
+
+
+@pytest.mark.parametrize(
+    ("content", "letter"),
+    [
+        ([("a", 1), ("b", "no number"), ("c", 3)], ["b", "no number"]),
+        (pa.record_batch({"key": ["a", "b", "c"], "n": [1, 2**40, 3]}), ["b", 2**40]),
+    ],
+    ids=["rows", "columns"],
+)
+def test_a_row_that_does_not_fit_its_columns_is_a_dead_letter_as_it_came(content, letter):
+    class Typed(Bolt):
+        column_types = {"n": "int32"}
+        seen = TaskState(default=0)
+
+        def process_columns(self, columns):
+            self.seen += len(columns)
+
+    class Unfit(Topology):
+        rows = type("Source", (Once,), {"content": content}).spec()
+        typed = Typed.spec(inputs=[rows])
+        letters = CollectBolt.spec(inputs=[typed["__dead_letter"]])
+        config = CONFIG
+
+    with Cluster(Unfit, seed=1) as topology:
+        topology.run_until(lambda: topology.over)
+        assert (topology.state, topology.reason) == ("SUCCEEDED", "")
+        assert topology.record.inputs("letters") == [(None, "rows:default", letter)]

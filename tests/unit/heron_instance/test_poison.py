@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Topology
@@ -10,7 +11,8 @@ from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.poison import Poison, RowHashes
 from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.plan.logical import StreamPlan
-from ardea.protocol.wire_pb2 import Blamed, Header, Order, SnapshotOrder
+from ardea.protocol.arrow import encode_batch
+from ardea.protocol.wire_pb2 import ARROW, Blamed, Header, Order, SnapshotOrder
 from ardea.testing import CollectBolt, RowsSpout
 from tests.unit.heron_instance.bench import Bench
 
@@ -119,3 +121,23 @@ def test_tuples_are_noted_from_a_death_of_the_component_until_the_next_commit(ta
         calls.run(batch, 0, 2)
         left = CurrentTuple.left(tmp_path / "task-2.current").tolist()
         assert left == ([hash_of((1,))] if armed else [])
+
+
+class Coarse(Bolt):
+    column_types = {"n": "timestamp[us]"}
+
+    def process_columns(self, columns): ...
+
+
+class Coarsely(Topology):
+    numbers = RowsSpout.of(["n"], []).spec()
+    coarse = Coarse.spec(inputs=[numbers])
+
+
+def test_what_does_not_fit_and_is_no_value_of_python_is_none_in_its_letter():
+    runner, letters = Bench(Coarsely, "coarse", "numbers").executor.runner, []
+    runner.emitted.acking.dead_letter = lambda batch, index: letters.append(batch.rows[index])
+    batch = pa.record_batch({"n": pa.array([1000, 2001, 3000], pa.timestamp("ns"))})
+    header = Header(codec=ARROW, rows=3)
+    kept = runner._calls.read(header, [encode_batch(batch)], "numbers", StreamPlan("default", ("n",)))
+    assert (len(kept.rows), letters) == (2, [(None,)])
