@@ -103,6 +103,11 @@ class CurrentTuple:
         self._path.unlink(missing_ok=True)
 
     def _open(self, size: int) -> mmap.mmap:
-        with self._path.open("w+b") as file:
-            file.truncate(size)
-            return mmap.mmap(file.fileno(), size)
+        """On a disk that is full nobody is to die of it: then the next life hears of no tuple."""
+        try:
+            with self._path.open("w+b") as file:
+                file.write(bytes(size))  # takes the room now: a page that has none when it is touched is a SIGBUS
+                file.flush()
+                return mmap.mmap(file.fileno(), size)
+        except OSError:
+            return mmap.mmap(-1, size)

@@ -37,6 +37,7 @@ class StreamManagerProcess:
         check_open_files(definition, setup.container, kernel.open_files())
         self.exit_code: ExitCode | None = None
         self._setup = setup
+        self._keeps_plans = True
         self._interval = Settings.of(definition.shape.plan().config).metrics_interval
         self._holder, life = parent_link.holder(), parent_link.life()
         self._registry = Registry(
@@ -138,13 +139,24 @@ class StreamManagerProcess:
         """Hangs up on whoever is gone."""
         self.sockets.leave(others)
 
-    def remember(self, admission: int, plan: Plan) -> None:
+    def remember(self, admission: int, plan: Plan) -> bool:
         """No instance may work by a plan that its manager could forget."""
         ports = self.sockets.ports
-        self._setup.remember(
-            Remembered(self._holder, admission, ports[Lane.DATA], ports[Lane.CONTROL], plan.SerializeToString())
-        )
+        known = Remembered(self._holder, admission, ports[Lane.DATA], ports[Lane.CONTROL], plan.SerializeToString())
+        try:
+            self._setup.remember(known)
+        except OSError as error:
+            if self._keeps_plans:
+                log.error(
+                    "the plan cannot be kept for this manager's next life: %s; it is tried again each second, and an "
+                    "update waits for that.  If the disk is full, make room",
+                    error,
+                )
+            self._keeps_plans = False
+            return False
+        self._keeps_plans = True
         log.info("plan received", extra={"epoch": plan.epoch, "admission": admission, "life": parent_link.life()})
+        return True
 
     # --- the end ----------------------------------------------------------------------------------------------
 

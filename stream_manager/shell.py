@@ -26,6 +26,8 @@ from ardea.stream_manager.registration import Connection, Registrar
 MOST_EARLY, LARGEST_EARLY = 4096, 1 << 14
 """How many callers are answered once the plan is here, and the largest message that is kept for that, in bytes."""
 
+KEEP_EVERY = 1.0
+
 
 class Seen(Protocol):
     """The last that was heard of the topology."""
@@ -48,8 +50,8 @@ class Outside(Protocol):
     def dial(self, address: str) -> Connection:
         """A connection to a master."""
 
-    def remember(self, admission: int, plan: Plan) -> None:
-        """For the next life; ahead of any message of that plan."""
+    def remember(self, admission: int, plan: Plan) -> bool:
+        """For the next life; ahead of any message of that plan.  False: it cannot be kept at present."""
 
     def reach(self, plan: Plan) -> None:
         """Ways to all managers of the plan, ahead of the first message to them."""
@@ -85,7 +87,8 @@ class Shell:
         self._outside = outside
         self._topology, self._container, self._life = definition.topology, container, life
         self._early: dict[bytes, tuple[int, bool, Sequence[bytes]]] = {}  # what each said last, until the plan is here
-        self._now = 0.0
+        self._unkept: KnownPlan | None = None
+        self._now = self._keep_at = 0.0
         self._exit_by = math.inf
         self._may_leave = False
 
@@ -107,8 +110,7 @@ class Shell:
         for message in self.registrar.receive(now):
             if isinstance(message, KnownPlan):
                 if self.manager is None or message.plan.epoch >= self.manager.hellos.epoch:
-                    self._outside.remember(self._applicant.admission, message.message)
-                    self._planned(message)
+                    self._keep(message)
             elif message.kind == EXIT:
                 self.registrar.confirm()
                 self._exit(message)
@@ -151,6 +153,13 @@ class Shell:
         self._outside.heard(link, header, source)
         manager.received(link, lane, header, frames[1:], self._now)
 
+    def _keep(self, known: KnownPlan) -> None:
+        """Works by a plan that can be kept, or whose epoch is kept; what is not is tried again each second."""
+        kept = self._outside.remember(self._applicant.admission, known.message)
+        self._unkept, self._keep_at = None if kept else known, self._now + KEEP_EVERY
+        if kept or (self.manager is not None and self.manager.hellos.epoch == known.plan.epoch):
+            self._planned(known)
+
     def _planned(self, known: KnownPlan) -> None:
         """Makes the manager at the first plan."""
         if self.manager is None:
@@ -175,6 +184,8 @@ class Shell:
         once.
         """
         self._now = now
+        if self._unkept is not None and now >= self._keep_at:
+            self._keep(self._unkept)
         due = self.registrar.tick(now, second=second)
         if (manager := self.manager) is not None:
             due = min(due, manager.tick(now, second=second), self._exit_by)

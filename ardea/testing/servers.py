@@ -174,11 +174,12 @@ class SimulatedManager:
     def leave(self, others: Container[int]) -> None:
         """Nothing is open to anybody."""
 
-    def remember(self, admission: int, plan: Plan) -> None:
+    def remember(self, admission: int, plan: Plan) -> bool:
         """In the container's folder."""
         self.world.supervisors.folders[self.holder] = msgspec.msgpack.encode(
             Remembered(admission, plan.SerializeToString())
         )
+        return True
 
 
 class SimulatedMaster:

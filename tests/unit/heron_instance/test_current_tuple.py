@@ -54,6 +54,30 @@ def test_a_large_batch_grows_the_file(tmp_path):
     box.close()
 
 
+def test_its_pages_are_on_the_disk_before_it_writes_to_them(tmp_path):
+    """Else the first one that a full disk has no room for ends the process with SIGBUS."""
+    box = CurrentTuple(tmp_path / "current")
+    assert (tmp_path / "current").stat().st_blocks * 512 >= FIRST_BYTES
+    box.close()
+
+
+def test_a_full_disk_ends_nobody(tmp_path, monkeypatch):
+    """From then on the next life hears of no tuple."""
+    path = tmp_path / "current"
+    (tmp_path / "full").symlink_to("/dev/full")
+    CurrentTuple(tmp_path / "full").begin(Batch([[1]]))
+    box = CurrentTuple(path)
+    box.begin(Batch([[1]]))
+    box.enter(0)
+    path.unlink()
+    path.symlink_to("/dev/full")
+    box.begin(Batch([[n] for n in range(1, FIRST_BYTES // 4)]))
+    box.enter(5)
+    path.unlink()
+    assert CurrentTuple.left(path).tolist() == []
+    box.close()
+
+
 @pytest.mark.parametrize("content", [b"", b"\1", struct.pack("=II", 5, 3), struct.pack("=II", 2**32 - 1, 2**32 - 1)])
 def test_a_torn_file_blames_nobody(tmp_path, content):
     """The process died while it wrote, or it is something else's file."""

@@ -132,3 +132,17 @@ def test_the_end_ahead_of_the_plan_ends_the_manager(manager, definition):
     with open_state(definition.state) as state:
         state.create(paths.execution_state("pair-1"), encode(ExecutionState(RunState.SUCCEEDED)))
     assert manager.run() is ExitCode.OK
+
+
+def test_a_plan_that_cannot_be_written_is_said_once_until_it_can(manager, tmp_path, definition, caplog):
+    in_the_way = tmp_path / "manager.tmp"
+    for _ in range(2):
+        in_the_way.mkdir()
+        assert not manager.remember(1, plan(definition))
+        assert not manager.remember(1, plan(definition))
+        in_the_way.rmdir()
+        assert manager.remember(1, plan(definition))
+    said = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(said) == 2
+    assert "manager.tmp" in said[0]
+    assert "it is tried again each second" in said[0]

@@ -10,7 +10,7 @@ from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, HELLO, LEAVE, ORDER, Header, Hello, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, HELLO, LEAVE, ORDER, PLAN, Address, Header, Hello, Order, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.shell import Shell
@@ -28,6 +28,7 @@ class Outside:
 
     final = False
     address = ""
+    room, kept = True, None
 
     def __init__(self):
         logical = Pair.plan({})
@@ -60,6 +61,32 @@ class Outside:
 
     def close(self):
         pass
+
+    def remember(self, admission, plan):
+        if self.room:
+            self.kept = plan
+        return self.room
+
+    def reach(self, plan):
+        pass
+
+    def leave(self, others):
+        pass
+
+    def transmit(self, link, lane, message):
+        pass
+
+    def plan(self, epoch, *, elsewhere="h"):
+        """In which container 1 listens at that host."""
+        plan = Plan(epoch=epoch, build=1, shape=shape_to_bytes(self.definition.shape))
+        plan.packing = packing_to_message(self.definition.packing)
+        plan.addresses.append(Address(container=1, host=elsewhere, data_port=1, control_port=2))
+        return plan
+
+    def plans(self, now, plan):
+        body = plan.SerializeToString()
+        self.end.send(Lane.CONTROL, Header(kind=PLAN), [body], len(body))
+        self.shell.listen(now)
 
     def orders(self, now, **order):
         body = Order(**order).SerializeToString()
@@ -109,11 +136,43 @@ def test_where_no_master_is_the_final_state_is_the_end():
 
 def test_a_plan_that_another_version_has_left_is_not_gone_on_with(outside):
     """Its packing was not compressed once: the master tells this life what it needs."""
-    left = Plan(epoch=1, build=1, shape=shape_to_bytes(outside.definition.shape), packing=outside.definition.packing)
+    left = outside.plan(1)
+    left.packing = outside.definition.packing
     outside.shell.recall(3, left)
     assert outside.shell.manager is None
-    left.packing = packing_to_message(outside.definition.packing)
-    outside.reach = outside.leave = lambda _: None
-    outside.transmit = lambda *_: None
-    outside.shell.recall(3, left)
+    outside.shell.recall(3, outside.plan(1))
     assert outside.shell.manager.hellos.epoch == 1
+
+
+def test_on_a_full_disk_it_works_by_new_addresses_and_keeps_them_when_there_is_room(outside):
+    """A container that registers anew has another address, and no task moves: the plan that is kept is good enough."""
+    shell = outside.shell
+    outside.plans(1.1, outside.plan(1))
+    outside.room = False
+    outside.plans(1.2, outside.plan(1, elsewhere="there"))
+    assert shell.manager.members.addresses[1].host == "there"
+    shell.tick(3.0)
+    assert outside.kept.addresses[0].host == "h"
+    outside.room = True
+    shell.tick(3.9)
+    assert outside.kept.addresses[0].host == "h", "it is tried each second"
+    shell.tick(4.0)
+    assert outside.kept.addresses[0].host == "there"
+
+
+def test_on_a_full_disk_another_plan_waits_for_room(outside):
+    """A next life that worked by the former one would not know what the instances do."""
+    shell = outside.shell
+    outside.room = False
+    outside.plans(1.1, outside.plan(1))
+    assert shell.manager is None
+    outside.room = True
+    shell.tick(2.1)
+    assert shell.manager.hellos.epoch == 1
+    outside.room = False
+    outside.plans(3.0, outside.plan(2))
+    shell.tick(4.0)
+    assert shell.manager.hellos.epoch == 1
+    outside.room = True
+    shell.tick(5.0)
+    assert (shell.manager.hellos.epoch, outside.kept.epoch) == (2, 2)
