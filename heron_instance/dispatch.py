@@ -189,10 +189,12 @@ class Dispatch:
             picked = np.arange(total, dtype=np.intp) if picked is None else picked
             for part in (picked[: total // 2], picked[total // 2 :]):
                 yield from self._batches(target, buffer, part)
-        elif len(values) > self._max_tuple:
-            raise _UnsendableError(buffer)
-        else:
+        elif len(values) <= self._max_tuple:
             yield Batch(target, buffer, picked, values, total)
+        elif picked is None:  # as a part it travels without the dictionaries of its record batch
+            yield from self._batches(target, buffer, np.arange(total, dtype=np.intp))
+        else:
+            raise _UnsendableError(buffer)
 
     def _message(self, batch: Batch, trees: Trees | None) -> OutMessage:
         """Hangs a new random edge on the trees of each row, and adds the columns of ids."""

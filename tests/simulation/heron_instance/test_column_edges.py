@@ -154,6 +154,27 @@ def test_a_part_of_a_batch_does_not_carry_the_whole_dictionary():
     assert part_of(batch, None) is batch
 
 
+def test_one_row_leaves_a_dictionary_behind_that_would_be_too_large_for_it():
+    words = pa.array([f"{number:0>9}" for number in range(1000)])
+
+    class OneWord(Spout):
+        outputs = ["word"]
+
+        def next_tuple(self):
+            self.emit_batch(pa.record_batch({"word": pa.DictionaryArray.from_arrays(pa.array([7]), words)}), [0])
+            self.finish()
+
+    class Words(Topology):
+        spout = OneWord.spec()
+        sink = Sink.spec(inputs=[spout])
+        config = {"topology.max.tuple.bytes": 5000}
+
+    with Cluster(Words) as cluster:
+        cluster.run_until(lambda: cluster.over, 30)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+    assert GOT == ["000000007"]
+
+
 class Twice(CustomStreamGrouping):
     """The first row twice, the second one to nobody."""
 
