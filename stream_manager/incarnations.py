@@ -82,7 +82,7 @@ class Incarnations:
         if left is not None:
             self._routes.undelivered(left, now)
             if risen:
-                self._left_behind(link.key)
+                self._left_behind(link.key, now)
                 self._inputs.sender_met(link.key, header.sender)
             self.named(link, hello.tasks, now)
             # The hello that the peer heard may be older than some of these.
@@ -124,7 +124,8 @@ class Incarnations:
             self._inputs.forget_pause(task)
         self._rows.release(task, now)
 
-    def _left_behind(self, container: int) -> None:
+    def _left_behind(self, container: int, now: float) -> None:
         for task in self._members.left_behind(container):
             self._rows.close(task.task)
+            self._rows.forsake(task.task, now)  # rows that wait from now on are of trees that come again
             self._verdicts.lose_through(task.component)

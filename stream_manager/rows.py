@@ -66,7 +66,7 @@ class Rows:
         self._sift(self.channels.pop(task), lambda _: False, now)
 
     def forsake(self, task: int, now: float) -> None:
-        """The task has another incarnation: trees that wait for it are lost, and come again as others."""
+        """The task or its manager has another incarnation: trees that wait for it are lost, and come again."""
         self._sift(self.channels[task], lambda header: not header.ids, now)
 
     def restart(self, task: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ardea.protocol.ids import make_roots
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import ACKS, INIT, Header
+from ardea.protocol.wire_pb2 import ACKS, INIT, ONE, ROWS, Header
 from tests.unit.stream_manager.mesh import Mesh
 
 
@@ -45,3 +45,25 @@ def test_acks_for_a_manager_that_has_not_been_met_yet_wait_for_it(mesh):
     mesh.mail.extend(late)
     mesh.second()
     assert (ledger.statistics().acked, ledger.statistics().pending) == (1, 0)
+
+
+def test_rows_that_wait_for_its_tasks_are_lost_with_their_trees(mesh):
+    """They would be processed, though their trees come again; untracked rows do not come again, and wait on."""
+    spout, bolt = mesh.tasks(1, "rows")[0], mesh.tasks(2, "keep")[0]
+    opening = {"source": spout, "target": bolt, "rows": 1, "epoch": 1}
+    for slot in range(20):
+        header = Header(kind=ROWS, ids=ONE, opens=True, **opening)
+        mesh.from_task(spout, header, [b"\x91\x91\x01", root(spout, slot), u64(7)], Lane.DATA)
+    mesh.emits(spout, bolt, 5)
+    channel, ledger = mesh.managers[1].rows.channels[bolt], mesh.managers[1].verdicts.ledgers()[spout]
+    assert channel.held_rows == 4 + 5
+    mesh.reborn(2)
+    mesh.deliver()
+    assert ledger.statistics().lost == 20
+    assert channel.held_rows == 5
+    header = Header(kind=ROWS, ids=ONE, opens=True, **opening)
+    mesh.from_task(spout, header, [b"\x91\x91\x01", root(spout, 30), u64(7)], Lane.DATA)
+    mesh.said.clear()
+    mesh.begins(bolt)
+    assert [header.rows for header, _ in mesh.heard(ROWS, f"task {bolt}")] == [5, 1]
+    assert ledger.statistics().pending == 1
