@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -411,6 +412,11 @@ class Settings:
     def remembers(self) -> bool:
         """Whether snapshots are taken, and rolled back to."""
         return self.reliability_mode == "EFFECTIVELY_ONCE"
+
+    @property
+    def tree_timeout(self) -> float:
+        """Seconds after which a tree times out; infinity: never."""
+        return self.message_timeout if self.message_timeouts else math.inf
 
     @property
     def horizon(self) -> float:

@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ardea.protocol.ids import NO_IDS, U64, column, distinct, fold
+from ardea.protocol.ids import NO_IDS, SLOTS, U64, column, distinct, fold
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ACKS, Header
 
 COMPACT_AFTER = 64
 ENTRIES_A_MESSAGE = 4096
+MOST_ENTRIES = 4 * SLOTS
+"""Of one spout: no more can be of trees that are open, with one entry a root in each column."""
 
 
 @dataclass(slots=True)
 class PendingAcks:
-    """Unsent entries of one spout task."""
+    """Unsent entries of one spout task, of which one has left ``since`` then, or been the first."""
 
     since: float
     roots: list[U64] = field(default_factory=list)
@@ -64,12 +66,12 @@ class ControlOutbox:
     """Everything that waits for one link's control lane."""
 
     def __init__(self, link: Link, timeout: float, unsent: dict[ControlOutbox, None] | None = None) -> None:
-        """``timeout``: acks unsent for longer are dropped and counted; their trees time out.
+        """``timeout``: acks of a spout are dropped and counted if none has left for longer; their trees time out.
 
         ``unsent``: where this outbox registers as soon as something waits in it.
         """
         self._link = link
-        self._timeout = timeout
+        self.timeout = timeout
         self._unsent = {} if unsent is None else unsent
         self._acks: dict[int, PendingAcks] = {}
         self._newest: dict[object, tuple[Header, Sequence[bytes]]] = {}
@@ -103,13 +105,13 @@ class ControlOutbox:
             header, frames = self._newest.pop(key)
             self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
         for spout, pending in list(self._acks.items()):
-            if now - pending.since > self._timeout:
+            if now - pending.since > self.timeout or len(pending) > MOST_ENTRIES:
                 roots, _, failed, lost, _ = pending.folded()
                 self.dropped += len(roots) + len(failed) + len(lost)
                 del self._acks[spout]
                 continue
             while pending and self._link.control_room:
-                frames = [c.tobytes() for c in pending.take()]
+                frames, pending.since = [c.tobytes() for c in pending.take()], now
                 self._link.send(Lane.CONTROL, Header(kind=ACKS, target=spout), frames, sum(map(len, frames)))
             if not pending:
                 del self._acks[spout]

@@ -105,7 +105,7 @@ class StreamManager:
         former, rebuilt = None if self.hellos.plan is None else members.plan, message.build != self.hellos.build
         for task in () if former is None else leavers(former, plan):
             self._left(task)
-        members.plan = plan
+        members.planned(plan)
         self.hellos.adopt(message, known.shape)
         self.verdicts.planned(plan.logical)
         self._loads.planned(plan)

@@ -18,7 +18,7 @@ SOON = 0.05
 
 
 class Members:
-    """Those of one manager; ``plan`` is set before anything else is asked.
+    """Those of one manager; :meth:`planned` comes before anything else.
 
     ``instances``: task -> its link; ``peers``: container -> the link to its manager; each has an outbox.  ``lives``:
     the incarnations of all tasks that are known.  Others may hold these tables, and only read them.
@@ -49,6 +49,17 @@ class Members:
 
     # --- links ------------------------------------------------------------------------------------------------
 
+    def planned(self, plan: PhysicalPlan) -> None:
+        """A plan of a higher epoch; acks wait as long as its trees may be open."""
+        self.plan = plan
+        timeout = self._timeout
+        for outbox in self.outboxes.values():
+            outbox.timeout = timeout
+
+    @property
+    def _timeout(self) -> float:
+        return Settings.of(self.plan.logical.config).tree_timeout
+
     def addressed(self, addresses: Iterable[Address]) -> set[int]:
         """Where managers listen; whoever is new gets a link.  Returns the containers whose address has changed."""
         new: set[int] = set()
@@ -67,8 +78,7 @@ class Members:
 
     def _link(self, table: dict[int, Link], key: int, name: str, patience: int = REST_AFTER) -> Link:
         link = table[key] = Link(key, name, self.me, self._port, patience)
-        timeout = Settings.of(self.plan.logical.config).message_timeout
-        self.outboxes[link] = ControlOutbox(link, timeout, self._unsent)
+        self.outboxes[link] = ControlOutbox(link, self._timeout, self._unsent)
         return link
 
     def met(self, link: Link, life: int) -> list[Message] | None:

@@ -65,8 +65,7 @@ class Verdicts:
         self._judges.pop(task, None)
 
     def _timeout(self, component: str) -> float:
-        settings = Settings.of(self._logical.config, self._logical[component].config)
-        return settings.message_timeout if settings.message_timeouts else math.inf
+        return Settings.of(self._logical.config, self._logical[component].config).tree_timeout
 
     def local(self, plan: PhysicalPlan, task: TaskPlan, link: Link) -> None:
         """A task of this container; only spouts get a ledger, which they keep."""

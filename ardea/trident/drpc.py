@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +93,7 @@ class DrpcSpout(Spout):
         self._targets = [task for reader in self.readers for task in context.component_tasks(reader)]
         self._txid = int(context.now() * 1e6)  # above those of a former life
         self._clock = context.clock
-        self._patience = settings.message_timeout if settings.message_timeouts else math.inf
+        self._patience = settings.tree_timeout
         self._unreported: dict[int, _Begun] = {}  # by batch
         self._close: Callable[[], None] = lambda: None
         if local is not None:

@@ -419,7 +419,7 @@ def _held(extents: Iterable[Extent], where: str, settings: Settings) -> Iterable
     extents = list(extents)
     seconds = sum(extent.seconds for extent in extents if isinstance(extent, Duration))
     tuples = sum(extent.tuples for extent in extents if isinstance(extent, Count))
-    if settings.message_timeouts and seconds > settings.message_timeout:
+    if seconds > settings.tree_timeout:
         yield (
             f"{where}: its tuples are held for {seconds:g} s, a window and an interval, and that is longer than"
             f" topology.message.timeout.secs, {settings.message_timeout:g}"

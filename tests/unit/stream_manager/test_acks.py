@@ -1,5 +1,6 @@
 """What waits for the control lane: folded right, bounded, and dropped only when it is of no use."""
 
+import math
 from collections import defaultdict
 
 import numpy as np
@@ -11,6 +12,7 @@ from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, ACTIVATE, CREDITS, DEACTIVATE, HEARTBEAT, ORDER, PAUSE, Header, Order
+from ardea.stream_manager import acks
 from ardea.stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
 from ardea.stream_manager.hellos import pass_on
 from tests.sizes import share
@@ -188,6 +190,34 @@ def test_what_waited_longer_than_the_message_timeout_is_dropped_and_counted():
     outbox.flush(TIMEOUT + 0.5)
     assert [h.target for h, _ in wire.sent(ACKS)] == [4]
     assert not outbox.waiting
+
+
+def test_what_waits_while_others_leave_is_not_dropped():
+    """The peer takes a megabyte each 20 s."""
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    count = 200_000
+    outbox.acks(3, frames_of(zip(range(count), range(1, count + 1), strict=True)), 0.0)
+    for now in range(20, 121, 20):
+        wire.confirm()
+        outbox.flush(now)
+    assert (outbox.waiting, outbox.dropped) == (False, 0)
+    assert sum(len(frames[0]) // 8 for _, frames in wire.sent(ACKS)) == count
+
+
+def test_more_than_can_be_open_is_dropped(monkeypatch):
+    """Where nothing times out, and a manager is away, nothing else would bound it."""
+    monkeypatch.setattr(acks, "MOST_ENTRIES", 3)
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, math.inf)
+    wire.fill()
+    outbox.acks(3, frames_of([(1, 7), (2, 7), (3, 7)]), 0.0)
+    outbox.flush(1e6)
+    assert outbox.dropped == 0
+    outbox.acks(3, frames_of([(4, 7)]), 1e6)
+    outbox.flush(1e6)
+    assert (outbox.waiting, outbox.dropped) == (False, 4)
 
 
 def test_a_great_backlog_never_takes_more_than_the_room():

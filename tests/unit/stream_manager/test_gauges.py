@@ -23,13 +23,23 @@ class Pair(Topology):
     config = {"topology.message.timeout.secs": 30}
 
 
-def planned(manager, epoch, containers):
-    logical = Pair.plan({"topology.stmgrs": containers})
+def planned(manager, epoch, containers, **config):
+    logical = Pair.plan({"topology.stmgrs": containers, **config})
     packing = packing_for(logical.config).pack(logical)
     shape = shape_to_bytes(shape_of(logical))
     addresses = [Address(container=n, host="h", incarnation=incarnation(1, 1)) for n in range(1, containers + 1)]
     packed = packing_to_message(packing_to_bytes(packing))
     manager.planned(KnownPlan.of(Plan(epoch=epoch, build=1, shape=shape, packing=packed, addresses=addresses)))
+
+
+def acks_wait(manager):
+    """For the other manager, without room, since 0.0."""
+    link = manager.members.peers[2]
+    while link.control_room:
+        link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x" * 65536], 65536)
+    ids = [column(b"".join(n.to_bytes(8, "little") for n in numbers)) for numbers in ([1, 2], [5, 6], [3], [], [])]
+    manager.members.outboxes[link].acks(1, [each.tobytes() for each in ids], 0.0)
+    return manager.members.outboxes[link]
 
 
 def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_gone():
@@ -38,18 +48,27 @@ def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_go
     gauges = Gauges(registry)
     dropped = registry.counter("ardea_stmgr_acks_dropped_total")
     planned(manager, 1, 2)
-    link = manager.members.peers[2]
-    while link.control_room:
-        link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x" * 65536], 65536)
-    ids = [column(b"".join(n.to_bytes(8, "little") for n in numbers)) for numbers in ([1, 2], [5, 6], [3], [], [])]
-    manager.members.outboxes[link].acks(1, [each.tobytes() for each in ids], 0.0)
-    manager.members.outboxes[link].flush(29.0)
+    outbox = acks_wait(manager)
+    outbox.flush(29.0)
     gauges.read(manager, 29.0)
     assert dropped.value == 0
-    manager.members.outboxes[link].flush(31.0)
+    outbox.flush(31.0)
     gauges.read(manager, 31.0)
     assert dropped.value == 3
     planned(manager, 2, 1)
     assert not manager.members.peers
     gauges.read(manager, 32.0)
     assert dropped.value == 3
+
+
+def test_where_nothing_times_out_acks_wait_for_ever_and_by_the_next_plan_as_long_as_trees():
+    manager = StreamManager(1, incarnation(1, 1), "pair-1", lambda *_: None, lambda *_: None)
+    planned(manager, 1, 2, **{"topology.enable.message.timeouts": False})
+    outbox = acks_wait(manager)
+    outbox.flush(1e6)
+    assert outbox.waiting
+    planned(manager, 2, 2, **{"topology.message.timeout.secs": 1e6})
+    outbox.flush(1e6)
+    assert outbox.waiting
+    outbox.flush(1e6 + 1)
+    assert (outbox.waiting, outbox.dropped) == (False, 3)
