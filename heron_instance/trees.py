@@ -317,6 +317,8 @@ class Trees:
 
     def announce(self, picked: Int | None) -> Int:
         """The trees of these rows (None: all) begin; returns the rows of those that had not."""
+        if self.all_announced:
+            return np.empty(0, dtype=np.intp)
         if self.announced is None:
             count = len(self.roots) if self.counts is None else len(self.counts)
             if picked is None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.errors import UserError
-from ardea.heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, ids_of
+from ardea.heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, Trees, ids_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, generations_of, slots_of, tasks_of
 from tests.sizes import share
 
@@ -271,3 +271,12 @@ def test_ids_of_a_batch(given_ids, kept):
     assert not any(isinstance(each, pa.Scalar) for each in found)
     assert list(found) == list(kept)
     assert found is not given_ids
+
+
+@pytest.mark.parametrize("picks", [[None, None], [None, [0, 1], None], [[0], None, None], [[0], [0, 2], None, [1]]])
+def test_each_tree_begins_once(picks):
+    """However many tasks get its row."""
+    trees = Trees(np.array([7, 8, 9], dtype=np.uint64))
+    begun = [trees.announce(None if rows is None else np.array(rows, dtype=np.intp)).tolist() for rows in picks]
+    assert sorted(row for rows in begun for row in rows) == [0, 1, 2]
+    assert trees.all_announced
