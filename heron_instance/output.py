@@ -130,14 +130,16 @@ class TaskOutput:
         try:
             buffer = self.buffers[stream]
         except KeyError:
-            known = ", ".join(self.buffers) or "none"
-            raise UserError(
-                f"Unknown stream ID: {stream}: component {self.component} declares {known}",
-                hint="declare it in `outputs`",
-            ) from None
+            raise self._unknown(stream) from None
         if not self.runs or self.runs[-1][0] is not buffer:
             self.runs.append((buffer, len(buffer)))
         return buffer
+
+    def _unknown(self, stream: str) -> UserError:
+        known = ", ".join(self.buffers) or "none"
+        return UserError(
+            f"Unknown stream ID: {stream}: component {self.component} declares {known}", hint="declare it in `outputs`"
+        )
 
     # --- emits ------------------------------------------------------------------------------------------------
 
@@ -267,7 +269,9 @@ class TaskOutput:
 
     def check_columns(self, stream: str, batch: Any) -> None:
         """The rules for record batches; raises UserError."""
-        buffer = self.buffer(stream)
+        buffer = self.buffers.get(stream)
+        if buffer is None:
+            raise self._unknown(stream)
         self.check(buffer)
         if not isinstance(batch, arrow().RecordBatch):
             raise UserError(

@@ -15,6 +15,7 @@ from ardea.heron_instance.parcels import part_of
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.testing import Cluster
+from tests.unit.heron_instance.bench import Bench
 
 GOT, ACKED, CALLS = [], [], []
 
@@ -327,3 +328,24 @@ def test_a_row_that_is_refused_keeps_no_other_row_of_its_tuple():
         assert cluster.state == "FAILED"  # it gave up one tuple, which cannot be sent
     assert (sorted(map(str, GOT)), sorted(ACKED)) == (["0", "1", "2", "a" * 10, "a" * 10], [0, 2])
     assert CALLS == [3]
+
+
+def test_batches_without_rows_are_not_remembered():
+    """Nothing is ever flushed that would end what is noted of the order of emission."""
+
+    class Empties(Bolt):
+        outputs = [Stream(["n"]), Stream(["n"], "odd")]
+
+        def process(self, tup):
+            nothing = pa.record_batch({"n": pa.array([], pa.int64())})
+            for stream in ("default", "odd") * 50:
+                self.emit_batch(nothing, stream)
+
+    class Nothing(Topology):
+        spout = Once.spec()
+        empties = Empties.spec(inputs=[spout])
+
+    bench = Bench(Nothing, "empties", "spout")
+    bench.arrives([(1,)])
+    bench.turn()
+    assert bench.executor.task_output.runs == []
