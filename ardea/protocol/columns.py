@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -99,9 +100,16 @@ class _Values:
 
     def single(self, place: int) -> pa.Array:
         if self._wanted is None:  # the others have to go with the first
-            first = next(value for value in self._values if value is not None)
-            self._wanted = arrow().array([first]).type
+            self._wanted = self._first_type()
         return self._converted(self._values[place : place + 1])
+
+    def _first_type(self) -> pa.DataType:
+        """Of the first value that Arrow has one for."""
+        for value in self._values:
+            if value is not None:
+                with contextlib.suppress(*_errors()):
+                    return arrow().array([value]).type
+        return arrow().null()
 
     def _converted(self, values: Sequence[Any]) -> pa.Array:
         library, wanted = arrow(), self._wanted
@@ -154,6 +162,11 @@ class _Array:
         return len(self._values)
 
 
+def _errors() -> tuple[type[Exception], ...]:
+    """What Arrow raises of a value that does not fit."""
+    return arrow().ArrowException, ArithmeticError, TypeError, ValueError
+
+
 def _same(found: Any, given: Any) -> bool:
     """Whether a value is still what it was; a struct has all keys that any of its column's dicts has."""
     if isinstance(found, dict) and isinstance(given, dict):
@@ -185,7 +198,7 @@ def _together(columns: Sequence[_Values | _Array], fields: Sequence[str]) -> tup
     library = arrow()
     unfit: dict[int, Misfit] = {}
     arrays = []
-    errors = (library.ArrowException, ArithmeticError, TypeError, ValueError)
+    errors = _errors()
     for name, column in zip(fields, columns, strict=True):
         try:
             arrays.append(column.whole())

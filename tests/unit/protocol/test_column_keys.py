@@ -175,6 +175,16 @@ def test_a_value_is_kept_or_its_row_is_named(rows, declared):
         assert got[1] == given_row[1]
 
 
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [([object(), None, 3, "x", 2**70], [None, None, 3, None, None]), ([object(), None, 2**70], [None] * 3)],
+)
+def test_rows_need_not_go_with_a_value_that_has_no_type(values, kept):
+    batch, misfits = columns_of([(value,) for value in values], ("value",), {})
+    assert batch.column(0).to_pylist() == kept
+    assert [values[misfit.row] for misfit in misfits] == [value for value in values if value not in (None, 3)]
+
+
 @given(batches(), st.sampled_from(["int16", "int64", "double", "string", "date32", "timestamp[ms]"]))
 def test_a_cast_loses_nothing(batch, wanted):
     names = batch.schema.names
