@@ -62,6 +62,15 @@ def validate(config: Mapping[str, Any], where: str, *, component: bool = False) 
     return normal
 
 
+def stored(overrides: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Like :func:`validate`, of what wins over a topology's own configuration, as a definition gives it back.
+
+    All processes build the same with it: a tuple is a list, the member of an enumeration its value.
+    """
+    normal = validate(overrides, where)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(normal), type=dict[str, Any])
+
+
 def parse(assignments: Iterable[str]) -> dict[str, Any]:
     """``key=value`` texts, as the command line has them: JSON where that is what the key takes, else text.
 

@@ -12,6 +12,7 @@ from ardea import loader
 from ardea.code import Code
 from ardea.component import Component
 from ardea.config import Settings
+from ardea.config_check import stored
 from ardea.errors import UserError
 from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan
@@ -93,7 +94,9 @@ def next_of(
         raise UserError("heron.streammgr.curve cannot be changed while the topology runs; nothing was changed")
     if settings.remembers:
         check_states(present, plan, drop_state=change.drop_state)
-    rebuilt = config != present.config or not _same(present, change.version, half_done=half_done)
+    rebuilt = config != stored(present.config, present.topology) or not _same(
+        present, change.version, half_done=half_done
+    )
     next_ = wanted(
         present, plan, parallelism=change.parallelism, location=location, code=code, config=config, rebuilt=rebuilt
     )
@@ -117,7 +120,7 @@ def _built(
         raise UserError(
             f"{present.topology}: nothing is to be changed", hint="give --component-parallelism, --set, or a new FILE"
         )
-    config = {**present.config, **change.overrides}
+    config = {**stored(present.config, present.topology), **stored(change.overrides, "the overrides")}
     plan = build(config)
     if version is not None and plan.name != name:
         config["topology.name"] = name

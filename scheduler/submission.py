@@ -16,6 +16,7 @@ import msgspec
 from ardea import __version__, loader
 from ardea.code import Code
 from ardea.config import Settings
+from ardea.config_check import stored
 from ardea.errors import ArdeaError, UserError
 from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan, PackingPlan
@@ -64,7 +65,8 @@ class Submission:
             UserError: the file, the topology or a key is wrong, or the plans are too large.
         """
         topology = loader.load(target)
-        plan = topology.plan(overrides)
+        config = stored(overrides, "the overrides")
+        plan = topology.plan(config)
         settings = Settings.of(plan.config)
         check_sinks(settings.metrics_sinks or {})
         if settings.remembers:
@@ -75,7 +77,7 @@ class Submission:
             topology=paths.new_topology_id(plan.name),
             state=state_url,
             location=str(Path(target).absolute()),
-            config=dict(overrides),
+            config=config,
             shape=shape_of(plan),
             packing=packing_to_bytes(packing),
             active=settings.initial_status == "ACTIVE",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 from ardea.component import Component
+from ardea.config_check import stored
 from ardea.errors import UserError
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.change import UpdateProgress, UpdateRequest
@@ -75,12 +76,13 @@ class Cluster:
         faults: Iterable[Fault] = (),
         state_backend: str = "memory",
     ) -> None:
-        logical = topology.plan({**config, "topology.stmgrs": containers})
+        given = stored({**config, "topology.stmgrs": containers}, "the overrides")
+        logical = topology.plan(given)
         packing = packing_for(logical.config).pack(logical)
         known = {name for c in logical for name in (c.name, *(f"{c.name}-{i}" for i in range(c.tasks)))}
         if strangers := sorted(cost.keys() - known):
             raise UserError(f"cost= names {', '.join(strangers)}, which {logical.name} does not have")
-        definition = _definition(logical, packing, {**config, "topology.stmgrs": containers}, active=active)
+        definition = _definition(logical, packing, given, active=active)
         timeline = Timeline(seed)
         self._world = world = World(
             timeline=timeline,
@@ -291,12 +293,12 @@ class Cluster:
         return self._world.story(name)
 
 
-def _definition(logical: LogicalPlan, packing: PackingPlan, config: Mapping[str, Any], *, active: bool) -> Definition:
+def _definition(logical: LogicalPlan, packing: PackingPlan, config: dict[str, Any], *, active: bool) -> Definition:
     return Definition(
         topology=f"{logical.name}-simulated",
         state="",
         location="topology 0",
-        config=dict(config),
+        config=config,
         shape=shape_of(logical),
         packing=packing_to_bytes(packing),
         active=active,

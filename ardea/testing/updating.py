@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from ardea.config_check import stored
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.wire import packing_from_bytes
@@ -41,7 +42,7 @@ class Updating:
             location = f"topology {len(self._files)}"
             self._files[location] = topology
             config = {"topology.name": self._world.plan.logical.name, **config}
-        config = {**present.config, **config}
+        config = {**present.config, **stored(config, "the overrides")}
         plan = self._files[location].plan(config)
         rebuilt = location != present.location or config != present.config
         next_ = wanted(present, plan, parallelism=parallelism, location=location, config=config, rebuilt=rebuilt)

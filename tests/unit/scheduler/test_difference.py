@@ -36,14 +36,14 @@ class Other(Topology):
 CONFIG = {"topology.name": "Pair", "topology.stmgrs": 2, "a.password": "1"}
 
 
-def definition(topology, **more):
-    plan = topology.plan(CONFIG)
+def definition(topology, *, config=CONFIG, **more):
+    plan = topology.plan(config)
     packing = packing_to_bytes(packing_for(plan.config).pack(plan))
     return Definition(
         topology="pair-1",
         state="",
         location="p",
-        config=CONFIG,
+        config=config,
         shape=shape_of(plan),
         packing=packing,
         **more,
@@ -118,6 +118,27 @@ def test_what_counts_on_its_number_of_tasks_keeps_it_though_keys_may_move():
     change = Change(parallelism={"scaled": 3}, moves_keys=True)
     with pytest.raises(UserError, match=r"scaled: its tasks count on their number, .* nothing was changed"):
         next_of(present, change, Fixed.plan, half_done=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "both"),
+    [
+        ({"topology.workers": 2}, {"topology.stmgrs": 3}, {"topology.stmgrs": 3}),
+        (
+            {"topology.tick.tuple.freq.secs": 2},
+            {"topology.tick.tuple.freq.ms": 500},
+            {"topology.tick.tuple.freq.secs": 0.5},
+        ),
+    ],
+)
+def test_what_an_update_sets_wins_over_another_name_of_the_key(before, now, both):
+    present = definition(Pair, config=before)
+    assert next_of(present, Change(overrides=now), Pair.plan, half_done=False).config == both
+
+
+def test_configuration_that_was_stored_as_it_was_written_is_not_changed_by_more_tasks():
+    present = definition(Pair, config={"topology.workers": 2})
+    assert next_of(present, Change(parallelism={"scaled": 3}), Pair.plan, half_done=False).build == 1
 
 
 @pytest.mark.timeout(20)

@@ -1,12 +1,15 @@
-"""What is too large for an object of Kubernetes and a node of ZooKeeper is refused, whatever the scheduler."""
+"""What is stored of a submitted topology: each process builds the same with it, and what is too large is refused."""
 
 from __future__ import annotations
 
+import enum
 import random
 
 import pytest
 
+from ardea import loader
 from ardea.errors import UserError
+from ardea.plan.definition import Definition
 from ardea.scheduler.submission import MAX_DEFINITION_BYTES, Submission
 
 FILE = """
@@ -52,3 +55,29 @@ def test_a_definition_that_is_too_large_is_refused_with_its_size_and_number_of_t
 def test_what_fits_is_taken(submit):
     """Compressed: what is written down is twice as long."""
     assert len(submit(600 << 10).packing.instances) == 1234
+
+
+class Mode(enum.StrEnum):
+    FAST = "fast"
+
+
+def test_processes_build_what_was_submitted_whatever_the_overrides_are(tmp_path):
+    file, written = tmp_path / "sized.py", tmp_path / "definition"
+    file.write_text(FILE.replace("1232", "2"))
+    overrides = {
+        "my.sizes": (1, (2,)),
+        "my.mode": Mode.FAST,
+        "topology.workers": 2,
+        "topology.component.rammap": "sink:1GB",
+    }
+    made = Submission.of(f"{file}:Sized", overrides, f"file://{tmp_path}/state")
+    made.definition.write(written)
+    read = Definition.read(written)
+    assert read == made.definition
+    assert loader.load(read.location).plan(read.config).digest() == read.shape.digest
+    assert read.config == {
+        "my.sizes": [1, [2]],
+        "my.mode": "fast",
+        "topology.stmgrs": 2,
+        "topology.component.rammap": {"sink": 10**9},
+    }
