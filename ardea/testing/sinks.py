@@ -12,6 +12,7 @@ from ardea.plan.physical import PhysicalPlan
 from ardea.scheduler.packing import packing_for
 from ardea.sinks import Mark, Row, TwoPhaseSink, keep_rows
 from ardea.testing.components import CollectBolt, RowsSpout
+from ardea.testing.sources import same
 from ardea.topology import TopologyBuilder
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -114,7 +115,7 @@ class _Check:
     def _see(self, more: list[tuple[Any, ...]], otherwise: str) -> None:
         self._expected += more
         found = [tuple(row) for row in self._read()]
-        if found != self._expected:
+        if not same(found, self._expected):
             raise AssertionError(f"{otherwise}\n  expected: {self._expected}\n  found:    {found}")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from ardea.component import Stream
@@ -15,6 +17,7 @@ from ardea.sources import END, PartitionReader, PositionLost, Source
 SILENT = 3
 """Empty reads after each other with which a partition that does not end has been read."""
 _CODEC = RowCodec()
+_NAN = object()
 Row = tuple[Any, ...]
 
 
@@ -56,14 +59,14 @@ class _Partition:
 
     def check(self, positions: int) -> int:
         """All of it; returns its rows."""
-        met: list[tuple[int, Any]] = []  # how many rows lie before a position
+        met: list[tuple[int, Any]] = [(0, None)]  # how many rows lie before a position
         rows, ended = self._read(None, self._most, self._limit, lambda count, at: met.append((count, at)))
         step = max(1, len(met) // positions)
         for count, at in [*met[::step], *met[-1:]]:
             wanted = rows[count : count + 3 * self._most] if count else rows
             more = 1 if ended and len(wanted) == len(rows) - count else 0  # the end is there, too
             again, end = self._read(at, self._most + 4, len(wanted) + more)
-            if again[: len(wanted)] != wanted or (more and (len(again) > len(wanted) or not end)):
+            if not same(again[: len(wanted)], wanted) or (more and (len(again) > len(wanted) or not end)):
                 self._differs(at, wanted, again, end=end)
         return len(rows)
 
@@ -135,7 +138,7 @@ class _Partition:
         return _CODEC.decode(position)[0][0]
 
     def _differs(self, position: Any, wanted: Sequence[Row], again: Sequence[Row], *, end: bool) -> NoReturn:
-        place = next((i for i, (a, b) in enumerate(zip(wanted, again, strict=False)) if a != b), None)
+        place = next((i for i, (a, b) in enumerate(zip(wanted, again, strict=False)) if not same(a, b)), None)
         if place is not None:
             self._fails(
                 f"from position {position!r} on row {place + 1} was {wanted[place]!r}, and then {again[place]!r}"
@@ -146,6 +149,21 @@ class _Partition:
 
     def _fails(self, what: str) -> NoReturn:
         _fail(f"partition {self._name}: {what}")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether they are equal, where NaN equals NaN."""
+    return bool(_comparable(one) == _comparable(other))
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        made = [_comparable(entry) for entry in value]
+        return made if isinstance(value, list) else tuple(made)
+    if isinstance(value, Mapping):
+        return {key: _comparable(entry) for key, entry in value.items()}
+    nan = (isinstance(value, float) and math.isnan(value)) or (isinstance(value, Decimal) and value.is_nan())
+    return _NAN if nan else value
 
 
 def _fail(what: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -106,6 +107,17 @@ def check(kind):
 
 def test_a_good_sink_passes():
     check(Good)
+
+
+def test_a_nan_that_is_read_back_is_that_which_was_written():
+    def read():
+        return [(word, float(text)) for word, text in OUTSIDE["rows"]]
+
+    class Texts(Good):
+        def write(self, rows):
+            super().write([(word, str(number)) for word, number in rows])
+
+    check_sink(Texts, read, [(word, math.nan if number == 3 else float(number)) for word, number in ROWS])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from ardea import END, PositionLost, Source
@@ -65,6 +67,15 @@ def test_one_that_does_not_end_is_read_until_it_is_silent():
     assert check_source(made(read=read)) == 80
 
 
+@pytest.mark.parametrize("nan", [lambda: float("nan"), lambda: Decimal("nan"), lambda: [{"x": (float("nan"),)}]])
+def test_nan_is_the_same_as_nan(nan):
+    def read(self, most):
+        rows = GoodReader.read(self, most)
+        return rows if rows is END else [(name, nan() if n % 10 == 0 else n) for name, n in rows]
+
+    assert check_source(made(read=read)) == 80
+
+
 class Once:
     """Ends, and then goes on."""
 
@@ -94,6 +105,11 @@ def closes_once(self):
 
 def by_opens(self, most):
     return [(name, n + (self.source.opens > 2)) for name, n in rows] if (rows := GoodReader.read(self, most)) is not END else END  # fmt: skip # noqa: E501
+
+
+def other_each_time(self, most):
+    rows = GoodReader.read(self, most)
+    return rows if rows is END else [(name, n + self.source.opens) for name, n in rows]
 
 
 def forgets_the_end(self, most):
@@ -128,7 +144,8 @@ def loses(self, partition, position):
         (made(position=lambda _: None), "from position None on row 1 was"),
         (made(position=lambda s: {"at": s.at - 1}), "on row 1 was ('a', 7), and then ('a', 6)"),
         (made(position=lambda s: {"at": s.at + 1}), "on row 1 was ('a', 7), and then ('a', 8)"),
-        (made(read=by_opens), "was ('a', 14), and then ('a', 15)"),
+        (made(read=by_opens), "was ('a', 7), and then ('a', 8)"),
+        (made(read=other_each_time, rows=5), "from position None on row 1 was ('a', 1), and then ('a', 2)"),
         (made(read=forgets_the_end), "rows, and then"),
         (made(read=never_again), "it had ended, but from position {'at': 21} on it does not end"),
         (made(read=Once.read), "partition a: read() returned END, and something else when it was called again"),
