@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 
+from ardea.code import Code
 from ardea.errors import NotFound, StateError, Unreachable
 from ardea.plan.definition import Definition
 from ardea.plan.names import container_name
@@ -64,6 +65,10 @@ class LocalHandle(Handle):
     def definition(self) -> Definition:
         """See :class:`Handle`."""
         return Definition.read(self._folder / "definition")
+
+    def code(self) -> Code | None:
+        """See :class:`Handle`."""
+        return Code.read(self._folder, self.definition().code)
 
     def committed(self) -> Kept | None:
         """See :class:`Handle`."""

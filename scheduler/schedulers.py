@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from ardea.code import Code
 from ardea.config import Settings
 from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
 from ardea.health import Health, ProcessRow, Raised
@@ -216,6 +217,10 @@ class Handle(Closing, ABC):
     @abstractmethod
     def definition(self) -> Definition:
         """What runs."""
+
+    def code(self) -> Code | None:
+        """The author's code that runs; None: it does not lie where this process could load it."""
+        return None
 
     @abstractmethod
     def control(self) -> AbstractContextManager[ControlPort]:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ardea.cli import console, raised_lines
 from ardea.cli.console import Name
-from ardea.cli.drawing import PlanOutput, draw
+from ardea.cli.drawing import PlanOutput, draw_file, draw_submitted
 from ardea.cli.graphs import DRAWN
 from ardea.cli.progress import batches, jobs
 from ardea.cli.snapshot_lines import facts as of_snapshots
@@ -53,11 +53,11 @@ def describe(
     if not plan and output in DRAWN:
         raise UsageError(f"-o {output} draws a plan, and --plan is not given", hint=f"--plan -o {output}")
     if plan and Path(name.partition(":")[0]).is_file():
-        draw(name, {}, output)
+        draw_file(name, output)
         return
     with scheduler.find(name) as found:
-        if plan and (submitted := found.topology.record) is not None:
-            draw(submitted.location, submitted.config, output)
+        if plan:
+            draw_submitted(found, output)
             return
         description = found.describe()
         raised = [] if output is PlanOutput.JSON else _raised(found, description)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +12,11 @@ from rich.table import Table
 
 from ardea.cli import console, submission
 from ardea.cli.graphs import DRAWN
-from ardea.documents.plan import of_plan
+from ardea.documents.plan import PlanDocument, of_plan
+from ardea.errors import ArdeaError
 from ardea.loader import load
+from ardea.scheduler.schedulers import Handle
+from ardea.topology import Topology
 
 
 class PlanOutput(enum.StrEnum):
@@ -24,13 +28,32 @@ class PlanOutput(enum.StrEnum):
     DOT = "dot"
 
 
-def draw(target: str, config: Mapping[str, Any], output: PlanOutput) -> None:
-    """Prints the plan of ``FILE[:Class]`` with a submitter's configuration; of Trident, each component's operations."""
+def draw_file(target: str, output: PlanOutput) -> None:
+    """Prints the plan of ``FILE[:Class]``."""
     with submission.authors_prints():
         topology = load(target)
-        plan = topology.plan(config)
+        plan = topology.plan()
+    _print(of_plan(plan, _operations(topology)), output)
+
+
+def draw_submitted(found: Handle, output: PlanOutput) -> None:
+    """Prints the plan that runs; operations of Trident as far as the code that was submitted can be loaded here."""
+    definition = found.definition()
+    operations: Mapping[str, Sequence[str]] = {}
+    with contextlib.suppress(ArdeaError):
+        if (code := found.code()) is not None:
+            with submission.authors_prints():
+                operations = _operations(load(definition.location, code))
+    _print(of_plan(definition.shape.plan(), operations), output)
+
+
+def _operations(topology: type[Topology]) -> Mapping[str, Sequence[str]]:
     operations: Mapping[str, Sequence[str]] = getattr(topology, "operations", {})
-    document = msgspec.to_builtins(of_plan(plan, operations))
+    return operations
+
+
+def _print(plan: PlanDocument, output: PlanOutput) -> None:
+    document = msgspec.to_builtins(plan)
     rows: list[dict[str, Any]] = document["components"]
     if output is PlanOutput.JSON:
         console.print_json(document)

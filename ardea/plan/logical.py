@@ -48,8 +48,8 @@ class GroupingPlan:
     custom: Any = None
 
     def describe(self) -> str:
-        """One line for tables and digests: ``fields(word)``, ``custom(NGrouping)``."""
-        if self.kind == "custom":
+        """One line for tables and digests: ``fields(word)``, ``custom(NGrouping)``; ``custom`` without its object."""
+        if self.custom is not None:
             return f"custom({type(self.custom).__qualname__})"
         return f"{self.kind}({', '.join(self.fields)})" if self.fields else self.kind
 

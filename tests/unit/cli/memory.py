@@ -112,6 +112,9 @@ class Found(Handle):
     def definition(self):
         return self.entry.definition
 
+    def code(self):
+        return self.entry.submission.code
+
     def control(self):
         return nullcontext(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -12,13 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 from ardea.cli.verbs import app
+from ardea.code import Code, Source
 from ardea.errors import ExitCode
 from ardea.scheduler import registry
 from ardea.scheduler.schedulers import Verdict
 from ardea.state.records import RunState
 from ardea.testing.schedulers import TOPOLOGIES, check_scheduler
 from tests.unit.cli import memory
-from tests.unit.cli.memory import Entry, Memory
+from tests.unit.cli.memory import Entry, Found, Memory
 
 ROOT = Path(__file__).parents[3]
 
@@ -239,6 +241,38 @@ def test_every_verb_knows_a_third_scheduler(endless, tmp_path):
     assert endless("kill", "Endless").exit_code == 0
     assert memory.RUNNING == {}
     assert endless("kill", "Endless").exit_code == ExitCode.NOT_FOUND
+
+
+def test_the_plan_that_runs_is_drawn_and_not_that_of_the_file(endless, file):
+    assert endless("update", "Endless", "--component-parallelism", "ignore:2").exit_code == 0
+    Path(file).unlink()
+    drawn = endless("describe", "Endless", "--plan", "-o", "json")
+    assert drawn.exit_code == 0, drawn.stderr
+    assert {row["component"]: row["tasks"] for row in json.loads(drawn.stdout)["components"]} == {
+        "ignore": 2,
+        "numbers": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "known"),
+    [
+        (lambda kept: kept, True),
+        (lambda _: None, False),
+        (lambda _: Code("gone", "/nowhere", {"gone": Source("/nowhere/gone.py", b"import nothing_here")}), False),
+    ],
+    ids=["kept", "elsewhere", "cannot be loaded"],
+)
+def test_operations_of_trident_are_drawn_where_the_submitted_code_can_be_loaded(install, monkeypatch, code, known):
+    install()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert ardea("submit", "memory", ROOT / "examples" / "trident_word_count.py").exit_code == 0
+    kept = memory.RUNNING["TridentWordCount"].submission.code
+    monkeypatch.setattr(Found, "code", lambda _: code(kept))
+    drawn = ardea("describe", "TridentWordCount", "--plan", "--shelf", "top")
+    assert drawn.exit_code == 0, drawn.stderr
+    assert ("persist state1" in drawn.stdout) is known
 
 
 def test_a_name_says_who_is_asked(endless, tmp_path):
