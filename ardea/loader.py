@@ -10,7 +10,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, NamespaceLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -77,14 +77,36 @@ def root_of(target: str) -> Path:
 
 def forget(root: Path) -> None:
     """What this process has imported of that folder is imported anew."""
-    for name in _of_the_author(root):
+    for name in (*_of_the_author(root), *_namespaces(root)):
         del sys.modules[name]
+        package, _, module = name.rpartition(".")
+        if package in sys.modules:  # one whose parts lie elsewhere, too
+            vars(sys.modules[package]).pop(module, None)
     importlib.invalidate_caches()
+
+
+def _namespaces(root: Path) -> list[str]:
+    """Folders without ``__init__.py`` that have been imported as packages, and lie in that folder alone."""
+    below = _below(root)
+    paths = {
+        name: [Path(path).resolve() for path in module.__path__]
+        for name, module in sys.modules.copy().items()
+        if isinstance(getattr(module, "__loader__", None), NamespaceLoader)
+    }
+    return [
+        name
+        for name, parts in paths.items()
+        if all(f"{part}".startswith(below) and not _installed(part) for part in parts)
+    ]
+
+
+def _below(root: Path) -> str:
+    return f"{root}".rstrip(os.sep) + os.sep
 
 
 def _of_the_author(root: Path) -> dict[str, Path]:
     """Files of modules in that folder, by name; not that of Python's own ``__main__``."""
-    below = f"{root}".rstrip(os.sep) + os.sep
+    below = _below(root)
     files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.copy().items()}
     return {  # first what is quickly told: there are thousands
         name: Path(file)
@@ -213,4 +235,8 @@ def _is_the_authors(file: str) -> bool:
     if is_ours(file):
         return False
     path = Path(file).resolve()
-    return path.is_file() and not any(path.is_relative_to(folder) for folder in _PYTHONS)
+    return path.is_file() and not _installed(path)
+
+
+def _installed(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _PYTHONS)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import traceback
+from importlib import import_module
 
 import pytest
 
@@ -15,7 +16,7 @@ import ardea
 from ardea import UserError
 from ardea.code import Code
 from ardea.errors import NotFound, StateError
-from ardea.loader import kept, load, place_of
+from ardea.loader import forget, kept, load, place_of, root_of
 
 GOOD = """
 from ardea import Bolt, Spout, Topology, TopologyBuilder
@@ -219,6 +220,23 @@ def test_a_file_of_a_package_imports_its_siblings(write):
     write(GOOD, "house/parts.py")
     path = write("from ..parts import Words\nclass Kitchen(Words): ...\n", "house/rooms/kitchen.py")
     assert load(str(path)).__module__ == "house.rooms.kitchen"
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "with an installed part"])
+def test_modules_of_a_folder_without_init_are_imported_anew(write, tmp_path_factory, monkeypatch, shared):
+    if shared:
+        elsewhere = tmp_path_factory.mktemp("elsewhere") / "kept_parts"
+        elsewhere.mkdir()
+        (elsewhere / "installed.py").touch()
+        monkeypatch.syspath_prepend(str(elsewhere.parent))
+        import_module("kept_parts.installed")
+    target = write(f"from kept_parts.deep import bolts\n{GOOD}\nCount.fields = bolts.FIELDS\n")
+    bolts = write("FIELDS = [1]", "kept_parts/deep/bolts.py")
+    assert load(str(target)).count.cls.fields == [1]
+    bolts.write_text("FIELDS = [1, 2]")
+    forget(root_of(str(target)))
+    assert load(str(target)).count.cls.fields == [1, 2]
+    assert not shared or sys.modules["kept_parts"].installed is sys.modules["kept_parts.installed"]
 
 
 def test_a_file_that_is_no_python(write):
