@@ -14,8 +14,9 @@ from ardea.cli.streams import Unwritable
 from ardea.config import Settings
 from ardea.health.processes import deaths, said
 from ardea.metrics import Totals
+from ardea.protocol.wire_pb2 import DONE, TaskState
 from ardea.scheduler import capacity
-from ardea.scheduler.control import unfinished, waiting_for
+from ardea.scheduler.control import Status, unfinished, waiting_for
 from ardea.scheduler.logs import LogName, Tail, log_files
 from ardea.scheduler.run import LocalRun, Outcome, Stage
 from ardea.scheduler.run_keeper import RunKeeper
@@ -26,7 +27,7 @@ _BLOCK = 1 << 20
 SETTLED = 5.0
 """Seconds after which all counts of a spout are of the same rows."""
 SILENCE = 30.0
-"""Seconds without a row of any spout, after which that is said."""
+"""Seconds in which nothing moves and nothing is pending, after which that is said."""
 
 
 class Watch(RunKeeper):
@@ -46,7 +47,7 @@ class Watch(RunKeeper):
         self._shown: set[str] = set()
         self._timeouts_shown = self._silence_shown = False
         self._untracked: set[str] = set()
-        self._emitted = (0, 0.0)  # rows of spouts, and when there was another number
+        self._moved = ((0, 0, 0), 0.0)  # rows emitted by spouts, acked and executed, and when one of these had grown
         self._next_draw = 0.0
 
     def started(self) -> None:
@@ -192,14 +193,13 @@ class Watch(RunKeeper):
 
     def _print_silence(self) -> None:
         """Once: a spout that has nothing more and does not say so keeps its topology waiting."""
-        components = self.run.status.components if self.run.status else {}
-        emitted, now = (
-            sum(components.get(s.name, Totals()).emitted for s in self.run.submission.plan.spouts),
-            self.run.seconds,
-        )
-        if emitted != self._emitted[0]:
-            self._emitted = emitted, now
-        elif emitted and now - self._emitted[1] >= SILENCE and not self._silence_shown:
+        status, now = self.run.status, self.run.seconds
+        components = status.components if status else {}
+        spouts = Totals.of_all([components.get(spout.name, Totals()) for spout in self.run.submission.plan.spouts])
+        moved = spouts.emitted, spouts.acked, sum(totals.executed for totals in components.values())
+        if moved != self._moved[0] or spouts.pending or _ending(status):
+            self._moved = moved, now
+        elif spouts.emitted and now - self._moved[1] >= SILENCE and not self._silence_shown:
             self._silence_shown = True
             self._say(
                 f"no spout has emitted anything for {SILENCE:g} s, and none has called finish(), with which a bounded "
@@ -225,6 +225,13 @@ class Watch(RunKeeper):
 def _present(folder: Path, component: str) -> list[LogName]:
     """The component's logs that exist so far."""
     return [log for log in log_files(folder) if log.path.stem.rpartition("-")[0] == component]
+
+
+def _ending(status: Status | None) -> bool:
+    """Whether a spout has finished, or the topology does not run."""
+    if status is None or status.state != RunState.RUNNING:
+        return True
+    return any(task.state == TaskState.Name(DONE) for task in status.tasks.values())
 
 
 def _count(number: int, what: str) -> str:

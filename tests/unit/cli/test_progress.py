@@ -214,10 +214,11 @@ def test_time_outs_without_any_ack_are_explained_once(watched, capsys, acked, ti
     assert said.count("timed out") == times
 
 
-def says(watch, **words):
-    """At a moment at which the spout has done that."""
-    components = {"words": Totals(**words)}
-    watch.run.status = Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, components, [])
+def says(watch, *, state="RUNNING", task="ACTIVE", executed=0, **words):
+    """At a moment at which the spout has done that, and a bolt has processed so many rows."""
+    components = {"words": Totals(**words), "add": Totals(executed=executed)}
+    tasks = {"words-0": TaskStatus(task, 1, 0, Resource())}
+    watch.run.status = Status("w-1", state, "", 1, 1, [], [], 0, [], None, tasks, components, [])
     watch.stepped()
 
 
@@ -252,6 +253,35 @@ def test_a_spout_that_has_nothing_more_and_does_not_say_so(watched, capsys):
         if "no spout has emitted anything for 30 s, and none has called finish()" in capsys.readouterr().err:
             told.append(second)
     assert told == [91.0]
+
+
+@pytest.mark.parametrize(
+    ("busy", "idle"),
+    [
+        ({"pending": 1}, {"pending": 0}),
+        ({"state": "PAUSED"}, {"state": "RUNNING"}),
+        ({"task": "DONE"}, {}),
+    ],
+)
+def test_a_spout_whose_rows_are_still_worked_off_is_not_told_to_finish(watched, capsys, busy, idle):
+    watch = Watch(watched, [], Console(file=io.StringIO()))
+    for second in range(0, 100, 10):
+        watched.seconds = float(second)
+        says(watch, emitted=5, **busy)
+    assert capsys.readouterr().err.count("none has called finish()") == 0
+    for second in range(100, 140, 10):
+        watched.seconds = float(second)
+        says(watch, emitted=5, **idle)
+    assert capsys.readouterr().err.count("none has called finish()") == 1
+
+
+@pytest.mark.parametrize("what", ["acked", "executed"])
+def test_rows_that_are_processed_are_no_silence(watched, capsys, what):
+    watch = Watch(watched, [], Console(file=io.StringIO()))
+    for second in range(0, 100, 10):
+        watched.seconds = float(second)
+        says(watch, emitted=5, **{what: second})
+    assert "none has called finish()" not in capsys.readouterr().err
 
 
 def test_silence_is_told_once_after_five_seconds(capsys):
