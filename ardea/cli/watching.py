@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -224,7 +225,8 @@ class Watch(RunKeeper):
 
 def _present(folder: Path, component: str) -> list[LogName]:
     """The component's logs that exist so far."""
-    return [log for log in log_files(folder) if log.path.stem.rpartition("-")[0] == component]
+    task = re.compile(rf"{re.escape(component)}-\d+")
+    return [log for log in log_files(folder) if task.fullmatch(log.path.stem) and log.path.parents[1] != folder]
 
 
 def _ending(status: Status | None) -> bool:

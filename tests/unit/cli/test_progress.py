@@ -201,6 +201,19 @@ def test_a_full_disk_is_said_in_place_of_the_rates(watched, monkeypatch):
     assert f"the disk of {watched.folder} is full" in out.getvalue()
 
 
+@pytest.mark.parametrize("component", ["metrics", "stream", "topology", "container"])
+def test_logs_of_a_component_are_those_of_its_tasks(watched, capsys, component):
+    """And not of a manager or a container's supervisor whose name begins as the component's does."""
+    tasks = {f"{component}-0", f"{component}-12"}
+    of_container = ("metrics-manager", "stream-manager", "topology-master", *tasks)
+    for name in ("logs/container-1", *(f"container-1/logs/{name}" for name in of_container)):
+        path = watched.folder / f"{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{path.stem}\n")
+    Watch(watched, [component], Console(file=io.StringIO())).stepped()
+    assert {*capsys.readouterr().out.split()} == tasks
+
+
 @pytest.mark.parametrize(("acked", "times"), [(0, 1), (1, 0)])
 def test_time_outs_without_any_ack_are_explained_once(watched, capsys, acked, times):
     watched.submission.plan.config = {"topology.message.timeout.secs": 5}
