@@ -8,6 +8,7 @@ import math
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ _OWN = r"(life \d+ (started|ended)|in one call of user code for |\d+ bytes of ou
 _MARK = re.compile(rf'--- {_OWN} ---|{{"time": .*"logger": "{SUPERVISOR}", "message": "{_OWN}"}}')
 _CHUNK = 1 << 16
 LOOK_EVERY = 0.2
+MOST_PRINTED = 10_000
+"""Lines that a process has printed after its last record, of which nobody knows when."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +159,32 @@ def _past(file: Tail, tail: int | None) -> Iterable[str]:
     return itertools.chain(file.history(), file.lines()) if tail is None else file.last(tail)
 
 
-def _lately(lines: Iterable[str], since: float | None) -> Iterator[str]:
-    """From the first record on that is not older than ``since`` (Unix seconds); None: all."""
-    for line in lines:
+def _lately(file: Tail, tail: int | None, since: float | None) -> Iterator[str]:
+    """From the first record on that is not older than ``since`` (Unix seconds); None: all.
+
+    What is printed has no time.  Where a file was written since, and no record, that is what follows the last one.
+    """
+    printed: deque[str] = deque(maxlen=MOST_PRINTED)
+    for line in _past(file, tail):
         if since is not None:
             at = written_at(line)
-            if at is None or at < since:
+            if at is None:
+                printed.append(line)
+                continue
+            printed.clear()
+            if at < since:
                 continue
             since = None
         yield line
+    if since is not None and _modified(file.path) >= since:
+        yield from printed
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf  # it is rotated at this moment
 
 
 class LocalLogs(Logs):
@@ -191,7 +211,7 @@ class LocalLogs(Logs):
                     if log.label not in tails:
                         tails[log.label] = file = Tail(log.path)
                         open_.callback(file.close)
-                        yield from (LogLine(log.label, line) for line in _lately(_past(file, tail), earliest))
+                        yield from (LogLine(log.label, line) for line in _lately(file, tail, earliest))
                 for label, file in tails.items():
                     yield from (LogLine(label, line) for line in file.lines())
                 if not (follow and held):

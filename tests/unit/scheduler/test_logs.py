@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -147,3 +148,15 @@ def test_since_begins_with_a_record_that_is_young_enough(tmp_path):
     found = [line.text for line in LocalLogs(tmp_path).lines(since=60) if line is not None]
     assert found == [f"{young},000 INFO a: young", "printed later"]
     assert [line.text for line in LocalLogs(tmp_path).lines(tail=1) if line is not None] == ["printed later"]
+
+
+@pytest.mark.parametrize(("written", "shown"), [(30, ["printed 2", "printed 3"]), (120, [])])
+def test_since_shows_what_a_process_without_young_records_prints(tmp_path, monkeypatch, written, shown):
+    """Only if its log was written within that time, and not without an end."""
+    monkeypatch.setattr(logs, "MOST_PRINTED", 2)
+    old = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - 3600))
+    path = tmp_path / "logs" / "count.log"
+    path.parent.mkdir()
+    path.write_text(f"{old},000 INFO a: old\nprinted 1\nprinted 2\nprinted 3\n")
+    os.utime(path, (time.time() - written, time.time() - written))
+    assert [line.text for line in LocalLogs(tmp_path).lines(since=60) if line is not None] == shown
