@@ -1,8 +1,8 @@
 """What an author or operator has written as configuration, checked and in its normal form.
 
-Keys that begin with ``topology.``, ``heron.`` or ``spark.`` belong to the engine: an unknown one is an error.  All
-others are the author's and pass through as they are, provided that every process builds them equally and, of
-``kafka.*`` and ``postgres.*``, that no secret stands in them.
+Keys that begin with ``topology.`` or ``heron.`` belong to the engine: an unknown one is an error.  All others are
+the author's, or those of Spark, which alone knows them.  They pass through as they are, provided that every process
+builds them equally and, of ``kafka.*`` and ``postgres.*``, that no secret stands in them.
 """
 
 from __future__ import annotations

@@ -25,9 +25,10 @@ _INTRODUCTION = """\
 `ardea config -o markdown` prints this page.
 
 Keys stand in the topology's `config`, in `spec(config=...)` where the scope names components (a component's value
-wins), or on the command line as `--set KEY=VALUE` (which wins over the topology's). Keys that begin with `topology.`,
-`heron.` or `spark.` are the engine's: an unknown one is an error that names the nearest. Any other key is yours, and
-reaches `initialize(config, context)` as it is. Sizes are bytes, or texts such as `"256MB"` and `"512MiB"`.
+wins), or on the command line as `--set KEY=VALUE` (which wins over the topology's). Keys that begin with `topology.` or
+`heron.` are the engine's: an unknown one is an error that names the nearest. Those that begin with `spark.` go to Spark
+as they are, which alone knows them. Any other key is yours, and reaches `initialize(config, context)` as it is. Sizes
+are bytes, or texts such as `"256MB"` and `"512MiB"`.
 """
 
 
