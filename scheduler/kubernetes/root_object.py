@@ -115,8 +115,11 @@ class RootObject:
         return former(root, jobs, pods, self._now())
 
     def _beginning(self, state: StateManager, root: Manifest) -> list[Write]:
-        """What a topology begins with, in place of what there is; the term goes on, so that former masters stay out."""
-        topology = self._definition.topology
+        """What a topology begins with, in place of what there is; the term goes on, so that former masters stay out.
+
+        The plan is the root's: a master's pod has that of its own beginning, and updates may have followed.
+        """
+        topology, plan = self._definition.topology, paths.physical_plan(self._definition.topology)
         location = SchedulerLocation(
             scheduler="kubernetes", host=self._cluster.namespace, pid=0, root=root["metadata"]["uid"]
         )
@@ -125,12 +128,15 @@ class RootObject:
             paths.execution_state(topology): ExecutionState.first(active=self._definition.active),
             paths.scheduler(topology): location,
         }
-        over = (paths.physical_plan(topology), paths.former_plan(topology), paths.incarnations(topology))
+        over = (plan, paths.former_plan(topology), paths.incarnations(topology))
         versions = {path: _version(state, path) for path in (*first, *over)}
         writes: list[Write] = [Delete(path, versions[path]) for path in over if versions[path]]
         for path, record in first.items():
             data = records.encode(record)
             writes.append(Set(path, data, versions[path]) if versions[path] else Create(path, data))
+        if not versions[plan]:
+            definition = ManifestInputs.read(root).definition
+            writes.append(Create(plan, definition.packed(), definition.epoch))
         return writes
 
     def conclude(self) -> RootStatus | None:

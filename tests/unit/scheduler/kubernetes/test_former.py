@@ -124,7 +124,8 @@ class World:
         with self.state() as state:
             term = Term.take(state, self.topology, "a test")
             for path in (paths.physical_plan, paths.former_plan, paths.incarnations):
-                state.create(path(self.topology), b"of this life")
+                if not state.exists(path(self.topology)):
+                    state.create(path(self.topology), b"of this life")
             path = paths.execution_state(self.topology)
             state.set(path, records.encode(ExecutionState(RunState.FAILED, "a row")), state.get(path).version)
             return term.number

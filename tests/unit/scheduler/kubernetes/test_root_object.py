@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ardea.errors import ClusterError
+from ardea.plan.definition import Definition
 from ardea.scheduler.kubernetes import objects
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
@@ -74,7 +75,7 @@ def test_what_is_submitted_inactive_is_known_as_such_from_the_beginning(cluster,
 
 def test_two_masters_register_once(cluster, root_object, tmp_path):
     root_object.register(root_object.root())
-    assert len(known(cluster, tmp_path)) == 3
+    assert len(known(cluster, tmp_path)) == 4
 
 
 def test_a_state_that_has_lost_it_is_told_again_as_long_as_it_is_wanted(cluster, root_object, tmp_path):
@@ -82,12 +83,26 @@ def test_a_state_that_has_lost_it_is_told_again_as_long_as_it_is_wanted(cluster,
         remove(manager, topology(cluster))
     assert known(cluster, tmp_path) == []
     assert root_object.upheld()
-    assert len(known(cluster, tmp_path)) == 3
+    assert len(known(cluster, tmp_path)) == 4
     end(cluster, tmp_path, RunState.FAILED, "a row cannot be read")
     finish_containers(cluster)
     root_object.conclude()
     assert not root_object.upheld()
     assert known(cluster, tmp_path) == []
+
+
+def test_a_state_that_has_lost_it_is_told_the_plan_of_the_last_update(cluster, root_object, tmp_path):
+    """Masters' pods outlive an update: what was mounted in them is the plan that they began with."""
+    root = cluster.objects["ConfigMap", "sums"]
+    inputs = ManifestInputs.read(root)
+    updated = msgspec.structs.replace(inputs.definition, epoch=2)
+    root.update(objects.content(msgspec.structs.replace(inputs, definition=updated), objects.record_of(root)))
+    with open_state(str(tmp_path / "state")) as manager:
+        remove(manager, updated.topology)
+        assert root_object.upheld()
+        path = paths.physical_plan(updated.topology)
+        assert Definition.unpacked(manager.get(path).data, path) == updated
+        assert manager.get(path).version == 2
 
 
 def test_a_topology_that_takes_the_name_meanwhile_hears_nothing_of_its_predecessors_end(
@@ -136,7 +151,7 @@ def test_containers_hear_of_the_end_before_the_state_is_gone(cluster, root_objec
     looked = []
     root_object._pause = lambda _: (looked.append(len(known(cluster, tmp_path))), finish_containers(cluster))
     root_object.conclude()
-    assert looked == [3]
+    assert looked == [4]
     assert known(cluster, tmp_path) == []
 
 
