@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from ardea.config import Settings
+from ardea.errors import UserError
 from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
@@ -19,6 +20,7 @@ from ardea.state import paths
 DEFINITION = "definition"
 BUNDLE = "bundle"
 PODS = "pods.json"
+VOLUMES = "heron.kubernetes.volumes"
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 MAX_BYTES = 900 << 10
 """What a definition, or a bundle, may take, compressed: an object of Kubernetes holds 1 MiB."""
@@ -118,11 +120,17 @@ class ManifestInputs(msgspec.Struct, frozen=True, kw_only=True):
         return packing_from_bytes(self.definition.packing).containers
 
     def extras(self, component: str | None = None) -> Extras:
-        """What the topology, and then one of its components, adds to the pods."""
+        """What the topology, and then one of its components, adds to the pods.
+
+        Raises:
+            UserError: a volume has no name, or that of another one.
+        """
         shape = self.definition.shape
-        configs = [shape.config, *(c.config for c in shape.components if c.name == component)]
-        layers = [Settings.of(config) for config in configs]
-        volumes = {volume["name"]: volume for layer in layers for volume in layer.kubernetes_volumes}
+        own = [(c.config, c.name) for c in shape.components if c.name == component]
+        layers, volumes = [], {}
+        for config, whose in ((shape.config, "the topology"), *own):
+            layers.append(Settings.of(config))
+            volumes |= _named(layers[-1].kubernetes_volumes, whose)
         return Extras(
             labels=_united(layer.kubernetes_labels for layer in layers),
             annotations=_united(layer.kubernetes_annotations for layer in layers),
@@ -163,6 +171,18 @@ class ManifestInputs(msgspec.Struct, frozen=True, kw_only=True):
             ),
             pods=msgspec.json.decode(root["data"][PODS], type=Pods),
         )
+
+
+def _named(volumes: Iterable[Mapping[str, Any]], whose: str) -> dict[str, Mapping[str, Any]]:
+    made: dict[str, Mapping[str, Any]] = {}
+    for number, volume in enumerate(volumes, start=1):
+        name = volume.get("name")
+        if not isinstance(name, str):
+            raise UserError(f"{VOLUMES} of {whose}: volume {number} has no name", hint='give each a "name" of its own')
+        if name in made:
+            raise UserError(f"{VOLUMES} of {whose}: two volumes are named {name}", hint="give one of them another name")
+        made[name] = volume
+    return made
 
 
 def _united(maps: Iterable[Mapping[str, str] | None]) -> dict[str, str]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ardea.config import Settings
+from ardea.errors import UserError
 from ardea.plan.names import LEAVING, LEFT, MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
 from ardea.scheduler.kubernetes import access, layout, names, pod_spec, processes
-from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, Extras, ManifestInputs
+from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, VOLUMES, Extras, ManifestInputs
 from ardea.state.address import CREDENTIAL
 from ardea.supervision.records import LOCK
 
@@ -61,7 +62,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
         inputs,
         names.MASTER,
         MASTER_CONTAINER,
-        [inputs.extras()],
+        {TOPOLOGY_MASTER: inputs.extras()},
         {
             "restartPolicy": "Never",  # what a podFailurePolicy asks for
             "serviceAccountName": inputs.pods.master_service_account,
@@ -99,7 +100,7 @@ def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> 
         inputs,
         names.WORKER,
         number,
-        [*extras.values()],
+        extras,
         {
             "restartPolicy": "OnFailure",
             "serviceAccountName": inputs.pods.container_service_account,
@@ -163,14 +164,20 @@ def _job(
 
 
 def _pod(
-    inputs: ManifestInputs, component: str, number: int, extras: list[Extras], spec: Manifest, tasks: Mapping[str, str]
+    inputs: ManifestInputs,
+    component: str,
+    number: int,
+    extras: Mapping[str, Extras],
+    spec: Manifest,
+    tasks: Mapping[str, str],
 ) -> Manifest:
     """The template, with what the configuration of the topology and of its components adds.
 
-    ``tasks``: the component of each container that runs a task; none: a master's pod.
+    ``extras``: by the component whose they are; ``tasks``: the component of each container that runs a task, none in
+    a master's pod.
     """
     labels, annotations = {**inputs.pods.labels}, {**inputs.pods.annotations}
-    for extra in extras:
+    for extra in extras.values():
         labels |= extra.labels
         annotations |= extra.annotations
     selector = {"matchLabels": {names.TOPOLOGY_ID: names.label(inputs.id), names.COMPONENT: component}}
@@ -195,7 +202,7 @@ def _pod(
         ],
     }
     mounts = tasks or inputs.settings.remembers
-    volumes = [_volume(volume) for volume in _distinct(extras)] if mounts else []
+    volumes = _distinct(extras) if mounts else []
     added = pod_spec.merged(inputs.pod_spec(tasks.values()), {"volumes": volumes})
     metadata = {"labels": labels | names.labels(inputs.id, component, number), "annotations": annotations}
     return {"metadata": metadata, "spec": pod_spec.applied(whole, added, tasks, _image(inputs))}
@@ -398,9 +405,20 @@ def _mount(volume: Mapping[str, Any]) -> Manifest:
     return {key: value for key, value in volume.items() if key in ("name", "mountPath", "subPath", "readOnly")}
 
 
-def _distinct(extras: Iterable[Extras]) -> list[Mapping[str, Any]]:
-    """The volumes of several components, each name once."""
-    return list({volume["name"]: volume for extra in extras for volume in extra.volumes}.values())
+def _distinct(extras: Mapping[str, Extras]) -> list[Manifest]:
+    """The volumes of several components, each name once; UserError if two mean different ones by it."""
+    made: dict[str, tuple[str, Manifest]] = {}
+    for component, extra in extras.items():
+        for volume in map(_volume, extra.volumes):
+            other, former = made.setdefault(volume["name"], (component, volume))
+            if former != volume:
+                raise UserError(
+                    f"{other} and {component} have tasks in one pod, and different volumes named {volume['name']} "
+                    f"({VOLUMES})",
+                    hint="give one of them another name, or let the components be packed apart "
+                    "(heron.class.packing.algorithm, topology.container.max.instances)",
+                )
+    return [volume for _, volume in made.values()]
 
 
 def _env_from(source: str) -> Manifest:

@@ -277,6 +277,39 @@ def test_what_the_configuration_adds(prepared):
     assert "envFrom" not in numbers
 
 
+def claim(name, path="/data"):
+    return {"name": "data", "mountPath": path, "persistentVolumeClaim": {"claimName": name}}
+
+
+def test_different_volumes_of_one_name_in_one_pod_are_refused(prepared):
+    """One of the two components would work on the other's claim."""
+    with pytest.raises(UserError, match="adds_up and numbers have tasks in one pod, and different volumes named data"):
+        prepared({"heron.kubernetes.volumes": [claim("a")]}, {"heron.kubernetes.volumes": [claim("b")]})
+
+
+def test_one_volume_may_be_mounted_by_each_component_where_it_likes(prepared):
+    made = prepared({"heron.kubernetes.volumes": [claim("a")]}, {"heron.kubernetes.volumes": [claim("a", "/other")]})
+    _, _, first, _ = pods.jobs(made.inputs, OWNER)
+    for name, path in (("adds-up-0", "/other"), ("numbers-0", "/data")):
+        assert {"name": "data", "mountPath": path} in containers(first)[name]["volumeMounts"]
+
+
+@pytest.mark.parametrize("of_component", [True, False])
+@pytest.mark.parametrize(
+    ("volumes", "why"),
+    [
+        ([{"mountPath": "/data", "emptyDir": {}}], "{}: volume 1 has no name"),
+        ([claim("a"), {**claim("a"), "name": 7}], "{}: volume 2 has no name"),
+        ([claim("a"), claim("a", "/other")], "{}: two volumes are named data"),
+    ],
+)
+def test_each_volume_has_a_name_of_its_own(prepared, of_component, volumes, why):
+    said = {"heron.kubernetes.volumes": volumes}
+    where = f"heron.kubernetes.volumes of {'adds_up' if of_component else 'the topology'}"
+    with pytest.raises(UserError, match=why.format(where)):
+        prepared(*((None, said) if of_component else (said,)))
+
+
 @pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
 def test_a_master_reaches_the_store_of_snapshots_as_the_topologys_tasks_do(prepared, mode):
     """And has nothing of the topology's where there is none; its own variables are not the topology's to set."""
