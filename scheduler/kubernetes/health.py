@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from ardea.health import Health, HealthState, Trouble
 from ardea.health.processes import CRASH_LOOP
 from ardea.health.words import assessed
@@ -19,6 +21,8 @@ from ardea.scheduler.kubernetes.waiting import trouble_of
 
 CONDITION = f"{names.DOMAIN}/Healthy"
 """The type of the condition in which a pod says how it is doing."""
+MOST, LONGEST = 50, 300
+"""Troubles, and characters of each, that are written into a root: all its annotations have 256 KiB."""
 NEW = 30.0
 """Seconds that a submitter has for making all objects of a topology."""
 _KUBELET_BACKS_OFF = "CrashLoopBackOff"
@@ -38,6 +42,14 @@ def with_pods(said: Health | None, pods: Iterable[Manifest], refused: Mapping[in
     explained = {trouble.who.partition("/")[0] for trouble in found}
     others = [trouble for trouble in (said.troubles if said else ()) if trouble.who not in explained]
     return assessed([*others, *found], came_up=came_up)
+
+
+def bounded(health: Health) -> Health:
+    """The first troubles, those that crash before others, and how many more there are."""
+    shown = [msgspec.structs.replace(each, why=each.why[:LONGEST]) for each in health.troubles[:MOST]]
+    if (more := len(health.troubles) - MOST) > 0:
+        shown.append(Trouble(f"and {more:,} more", None, f"only the first {MOST} are written down"))
+    return Health(health.state, shown)
 
 
 def pod_troubles(pod: Manifest) -> list[Trouble]:

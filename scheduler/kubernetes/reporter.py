@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized
+from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, Unreachable, Unrecognized
 from ardea.health import ProcessRow, Trouble
 from ardea.health.processes import trouble
 from ardea.scheduler.control import Status, waiting_for
@@ -86,6 +86,7 @@ class Reporter:
         """``address`` is that of the master's control port, ``pod`` the one that it runs in."""
         self._cluster, self._address, self._pod, self._now = cluster, address, pod, now
         self._written: RootStatus | None = None
+        self._refusal = ""
         self._rights = _Rights()
         self._snapshots = SnapshotEvents()
         self._written_at = self._renewed_at = self._conditions_at = datetime.min.replace(tzinfo=UTC)
@@ -112,11 +113,10 @@ class Reporter:
             came_up=status.came_up,
             waiting=waiting_for(status),
             master=self._address,
-            health=health.with_pods(status.health, pods, refused, came_up=status.came_up),
+            health=health.bounded(health.with_pods(status.health, pods, refused, came_up=status.came_up)),
         )
         if self._is_due(said):
-            write_status(self._cluster, root, said)
-            self._written, self._written_at = said, self._now()
+            self._write(root, said)
         with self._rights.needed():
             self._renew(inputs, root)
         with self._rights.needed():
@@ -132,6 +132,24 @@ class Reporter:
             return news != self._written
         same = [getattr(news, field) == getattr(self._written, field) for field in ("state", "came_up", "waiting")]
         return not all(same) or _passed(self._written_at, self._now(), WRITE_EVERY)
+
+    def _write(self, root: Manifest, said: RootStatus) -> None:
+        """What the cluster does not take is no reason to leave the topology alone.
+
+        Raises:
+            Conflict, NotFound: the root is gone.
+            Unrecognized: the account of the pod is.
+        """
+        try:
+            write_status(self._cluster, root, said)
+        except (Conflict, NotFound, Unrecognized):
+            raise
+        except ArdeaError as error:
+            if error.message != self._refusal:
+                log.warning("%s; it is tried again", error.message)
+            self._refusal = error.message
+        else:
+            self._written, self._written_at, self._refusal = said, self._now(), ""
 
     def _renew(self, inputs: ManifestInputs, root: Manifest) -> None:
         now = self._now()

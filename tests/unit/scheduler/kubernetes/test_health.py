@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from ardea.errors import ClusterError, Unreachable
+from ardea.errors import ClusterError, NotFound, Unreachable, Unrecognized, UserError
 from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.scheduler.control import Status
 from ardea.scheduler.hopeless_run import hopeless_start
@@ -161,6 +161,48 @@ def test_what_matters_of_snapshots_is_an_event_of_the_root_also_with_the_last_wo
     (event,) = place.cluster.list("Event")
     about = event["involvedObject"]
     assert (about["kind"], about["name"], event["reason"]) == ("ConfigMap", "sums", "SavepointWritten")
+
+
+def test_of_many_troubles_the_first_are_written_and_how_many_more_there_are(place):
+    """An object has room for 256 KiB of annotations; a topology can have a trouble for each of its tasks."""
+    crashing = [Trouble(f"task-{number:03}", 1.0, "\x00" * 1000, crashing=True) for number in range(400)]
+    place.tells(said(*crashing, Trouble("first-0", 1.0, "it is slow")))
+    written = place.cluster.find("ConfigMap", "sums")["metadata"]["annotations"][objects.STATUS]
+    assert len(written.encode()) < 256 << 10
+    seen = place.reads()
+    *shown, last = seen.troubles
+    assert (seen.state, len(shown)) == (HealthState.CRASHING, health.MOST)
+    assert [each.who for each in shown[:2]] == ["task-000", "task-001"]
+    assert {len(each.why) for each in shown} == {health.LONGEST}
+    assert last.line(0.0) == "and 351 more: only the first 50 are written down"
+
+
+@pytest.mark.parametrize("error", [UserError("metadata.annotations: Too long"), Unreachable("HTTP 500")])
+def test_a_status_that_the_cluster_does_not_take_ends_no_round(place, monkeypatch, caplog, error):
+    patch = place.cluster.patch
+
+    def refused(kind, *given):
+        if kind == "ConfigMap":
+            raise error
+        return patch(kind, *given)
+
+    monkeypatch.setattr(place.cluster, "patch", refused)
+    for _ in range(2):
+        assert ("apply", "Lease") in place.tells(said())
+        place.passes(RENEW_EVERY)
+    assert [record.getMessage() for record in caplog.records] == [f"{error.message}; it is tried again"]
+    monkeypatch.undo()
+    assert ("patch", "ConfigMap") in place.tells(said())
+
+
+@pytest.mark.parametrize("error", [Unrecognized("Unauthorized"), NotFound("no ConfigMap sums")])
+def test_a_root_or_an_account_that_is_gone_ends_the_round(place, monkeypatch, error):
+    def refused(*_):
+        raise error
+
+    monkeypatch.setattr(place.cluster, "patch", refused)
+    with pytest.raises(type(error)):
+        place.tells(said())
 
 
 def test_a_master_without_the_rights_to_say_so_keeps_its_topology_all_the_same(place, monkeypatch):
