@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import json
+import math
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -41,6 +42,17 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format
 StateOption = State
 STATE = DEFAULT
 Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id.", autocompletion=completion.topologies)]
+
+
+def finite(seconds: float | None) -> float | None:
+    """Of an option that takes seconds: the time to wait has an end.
+
+    Raises:
+        BadParameter: it is infinite, or NaN.
+    """
+    if seconds is not None and not math.isfinite(seconds):
+        raise typer.BadParameter(f"{seconds} is no number of seconds")
+    return seconds
 
 
 class Screen(Console):

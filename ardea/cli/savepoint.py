@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from ardea.cli import console
-from ardea.cli.console import Name, Output, OutputOption
+from ardea.cli.console import Name, Output, OutputOption, finite
 from ardea.cli.tables import fitted
 from ardea.documents.kept import KeptDocument, look
 from ardea.scheduler.packing.amounts import format_bytes
@@ -31,7 +31,8 @@ def savepoint(
     name: Name,
     to: To = None,
     wait_secs: Annotated[
-        float, typer.Option("--wait-secs", min=1, help="How long the snapshot, and its copy, may take.")
+        float,
+        typer.Option("--wait-secs", min=1, callback=finite, help="How long the snapshot, and its copy, may take."),
     ] = SAVED_WITHIN,
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from ardea.cli import console, submission
-from ardea.cli.console import Output, OutputOption
+from ardea.cli.console import Output, OutputOption, finite
 from ardea.cli.progress import Display
 from ardea.cli.yaml import as_yaml
 from ardea.errors import ArdeaError, ExitCode
@@ -29,7 +29,9 @@ Wait = Annotated[
 ]
 WaitSecs = Annotated[
     float | None,
-    typer.Option("--wait-secs", min=0, help="How long to wait; the topology goes on.  With --wait: for ever."),
+    typer.Option(
+        "--wait-secs", min=0, callback=finite, help="How long to wait; the topology goes on.  With --wait: for ever."
+    ),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ardea.cli import completion, console
-from ardea.cli.console import Name
+from ardea.cli.console import Name, finite
 from ardea.cli.savepoint import SAVED_WITHIN, To, saved
 from ardea.documents.levels import Level, Levels
 from ardea.errors import NotFound, UsageError
@@ -83,7 +83,10 @@ def kill(
     wait_secs: Annotated[
         float | None,
         typer.Option(
-            "--wait-secs", min=0, help="How long open tuples may take to finish, 10; with --savepoint, that one, 60."
+            "--wait-secs",
+            min=0,
+            callback=finite,
+            help="How long open tuples may take to finish, 10; with --savepoint, that one, 60.",
         ),
     ] = None,
     with_savepoint: Annotated[
@@ -113,7 +116,8 @@ def restart(
         int | None, typer.Option(min=0, help="Only this container; 0 is the master's.  Default: all.")
     ] = None,
     wait_secs: Annotated[
-        float, typer.Option("--wait-secs", min=0, help="How long to wait until everything is back.")
+        float,
+        typer.Option("--wait-secs", min=0, callback=finite, help="How long to wait until everything is back."),
     ] = BACK_WITHIN,
 ) -> None:
     """Restart the processes of one container, or of all.

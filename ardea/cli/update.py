@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ardea.cli import change, completion, console, submission
-from ardea.cli.console import Name, Output, OutputOption
+from ardea.cli.console import Name, Output, OutputOption, finite
 from ardea.scheduler.schedulers import Scheduler
 
 
@@ -39,7 +39,12 @@ def update(
     ] = False,
     wait_secs: Annotated[
         float | None,
-        typer.Option("--wait-secs", min=1, help="How long new processes may take to come up; 60, on Kubernetes 120."),
+        typer.Option(
+            "--wait-secs",
+            min=1,
+            callback=finite,
+            help="How long new processes may take to come up; 60, on Kubernetes 120.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     output: OutputOption = Output.TABLE,

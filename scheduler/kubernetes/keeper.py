@@ -71,7 +71,7 @@ class Keeper:
         self._cluster, self._inputs, self._client, self._acting, self._now = cluster, inputs, client, acting, now
         self._reporter = reporter
         self._follower = Follower(state, inputs.definition, self)
-        self._draining = False
+        self._drain_told: float | None = None
         self._rootless_since: datetime | None = None
 
     def round(self) -> None:
@@ -153,10 +153,10 @@ class Keeper:
             return None
 
     def _drain(self, seconds: float | None) -> None:
-        if seconds is not None and not self._draining:
+        if seconds is not None and seconds != self._drain_told:
             log.info("the topology is to end: open tuples have %g s", seconds)
             self._client.ask("drain", wait=f"{seconds:g}")
-            self._draining = True
+            self._drain_told = seconds
 
     def _root(self) -> Manifest | None:
         """None: it is gone, going, or another topology's."""

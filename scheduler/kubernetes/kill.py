@@ -46,13 +46,13 @@ class Killing:
         """Marks the root, lets a living master drain for ``wait_secs``, deletes the root and waits until all is gone.
 
         Raises:
+            Conflict: another topology has the name by now; nothing of it was changed.
             TimedOut: something of it is still there; Kubernetes goes on removing it.
         """
         topology = self._found.id
         if self._found.topology.running:
-            self._cluster.patch(
-                "ConfigMap", self._name, {"metadata": {"annotations": {objects.KILL: f"{wait_secs:g}"}}}
-            )
+            mark = {"uid": self._uid, "annotations": {objects.KILL: f"{wait_secs:g}"}}
+            self._cluster.patch("ConfigMap", self._name, {"metadata": mark})
             if master_pods(self._cluster, topology):
                 self._say(f"{topology}: no new tuples; open ones have {wait_secs:g} s")
                 if self._patience.within(wait_secs + MASTER_WITHIN, self._ended):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -127,9 +129,12 @@ def status_of(root: dict[str, Any]) -> RootStatus | None:
 
 
 def kill_of(root: dict[str, Any]) -> float | None:
-    """Seconds that open tuples have, if somebody asked for the end."""
+    """Seconds that open tuples have, if somebody asked for the end; what is no number of seconds asks for nothing."""
     written = (root["metadata"].get("annotations") or {}).get(KILL)
-    return float(written) if written else None
+    with contextlib.suppress(ValueError):
+        if written and 0.0 <= (seconds := float(written)) < math.inf:
+            return seconds
+    return None
 
 
 def deleted_at(manifest: dict[str, Any]) -> datetime | None:

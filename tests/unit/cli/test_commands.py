@@ -202,6 +202,13 @@ def test_a_malformed_parallelism_is_a_wrong_command_line(text):
         asked([text], None, moving=False, dropping=False)
 
 
+@pytest.mark.parametrize("verb", [["kill"], ["restart"], ["savepoint"], ["update"], ["submit", "local"]])
+@pytest.mark.parametrize("seconds", ["inf", "nan"])
+def test_nobody_waits_for_what_is_no_number_of_seconds(tmp_path, verb, seconds):
+    told = ardea(*verb, "words", "--wait-secs", seconds, "--state", tmp_path / "state")
+    assert (told.exit_code, "Invalid value for '--wait-secs'" in told.stderr) == (ExitCode.USAGE, True)
+
+
 def test_errors_begin_with_error_and_end_with_a_hint():
     run = ardea("run", "nowhere.py")
     assert run.exit_code == ExitCode.NOT_FOUND
