@@ -79,6 +79,7 @@ def _row(number: int, name: str, container: dict[str, Any]) -> ProcessRow:
     ((state, detail),) = (container.get("state") or {"waiting": {}}).items()
     former = (container.get("lastState") or {}).get("terminated")
     ended = detail if state == "terminated" else former
+    ended_at = ended.get("finishedAt") if ended else None  # None: its node has lost it (ContainerStatusUnknown)
     restarts = int(container.get("restartCount", 0))
     looping = detail.get("reason") in _LOOPS
     return ProcessRow(
@@ -88,7 +89,7 @@ def _row(number: int, name: str, container: dict[str, Any]) -> ProcessRow:
         pid=None,
         life=restarts + 1,
         restarts=restarts,
-        last_end=datetime.fromisoformat(ended["finishedAt"]).timestamp() if ended else None,
+        last_end=datetime.fromisoformat(ended_at).timestamp() if ended_at else None,
         last_reason=why_ended(ended) if ended else "",
         crash_loop=f"{detail['reason']}: {detail.get('message', '')}" if looping else "",
     )

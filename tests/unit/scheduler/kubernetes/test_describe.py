@@ -57,3 +57,9 @@ def test_a_container_that_was_killed_whole_is_told_although_its_supervisor_knows
     assert (later.life, later.last_reason) == (20, "killed for its memory")
     (before,) = process_rows(made.inputs, [pod(made, **ended("2025-12-31T00:00:00Z"))], [known])
     assert before == known
+
+
+def test_a_container_that_its_node_has_lost_ended_nobody_knows_when(prepared):
+    made = prepared()
+    (row,) = process_rows(made.inputs, [pod(made, **ended(None, "ContainerStatusUnknown"))])
+    assert (row.state, row.restarts, row.last_end, row.last_reason) == ("running", 1, None, "exit 137")
