@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import secrets
-from typing import Any
 
 from ardea.errors import Conflict
 from ardea.scheduler.kubernetes import layout, names
@@ -76,6 +75,9 @@ def grant(cluster: Objects, inputs: ManifestInputs) -> None:
     """Makes the Secret where the name has none; otherwise its tasks find what their predecessors left.
 
     Nothing is done for a topology whose tasks need none.
+
+    Raises:
+        Conflict: the Secret of that name is somebody else's.
     """
     if not inputs.definition.state_users:
         return
@@ -86,8 +88,16 @@ def grant(cluster: Objects, inputs: ManifestInputs) -> None:
         except Conflict:
             former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is not None:
-        cluster.apply(secret(inputs, _credential(former)))  # at the servers of today
+        cluster.apply(secret(inputs, _credential(cluster, former)))  # at the servers of today
 
 
-def _credential(found: dict[str, Any]) -> str:
-    return base64.b64decode(found["data"][CREDENTIAL_FILE]).decode()
+def _credential(cluster: Objects, found: Manifest) -> str:
+    held = (found.get("data") or {}).get(CREDENTIAL_FILE)
+    if held is None:
+        name = found["metadata"]["name"]
+        raise Conflict(
+            f"namespace {cluster.namespace} has a Secret {name} without a {CREDENTIAL_FILE}: it is no topology's, and "
+            "is left as it is",
+            hint="submit under another --name",
+        )
+    return base64.b64decode(held).decode()

@@ -19,6 +19,7 @@ from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, p
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import Bundle, Console, Defaults, ManifestInputs, Pods
 from ardea.scheduler.submission import Submission
+from ardea.state import paths
 
 MASTERS_KEY = "heron.topology.master.replicas"
 METRICS_KEY = "heron.metricsmgr.port"
@@ -167,7 +168,7 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
     A topology of this name that has ended makes room.
 
     Raises:
-        Conflict: a topology of this name runs, or another object has its name.
+        Conflict: a topology of this name runs, or somebody else's object has a name that it needs.
     """
     inputs = prepared.inputs
     wanted = prepared.root()
@@ -180,13 +181,40 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
         token, password = secrets.token_hex(16), secrets.token_hex(16)
         opens = objects.access_secrets(inputs, token, f"{inputs.id}:{password}", prepared.keys, root)
         code = objects.code(inputs, prepared.bundle, root)
-        for manifest in (*opens, code, *objects.key_secrets(inputs, prepared.keys, root), *pods.jobs(inputs, root)):
-            cluster.apply(manifest)
+        for manifest in (*opens, code, *objects.key_secrets(inputs, prepared.keys, root)):
+            _make(cluster, inputs, manifest)
+        for job in pods.jobs(inputs, root):
+            cluster.apply(job)
         access.grant(cluster, inputs)  # the last, because it stays, whatever is refused
     except BaseException:
         cluster.delete("ConfigMap", inputs.root, uid=root["metadata"]["uid"])
         raise
     return root
+
+
+def _make(cluster: Objects, inputs: ManifestInputs, manifest: Manifest) -> None:
+    """Makes an object; what a former topology of the name has left, and the cluster is about to remove, becomes it.
+
+    Raises:
+        Conflict: it is somebody else's.
+    """
+    kind, metadata, topology = manifest["kind"], manifest["metadata"], paths.name_of(inputs.id)
+    name = metadata["name"]
+    try:
+        cluster.create(manifest)
+    except Conflict:
+        there = cluster.find(kind, name)
+        if there is None:
+            cluster.create(manifest)
+            return
+        labels = there["metadata"].get("labels") or {}
+        if names.TOPOLOGY_ID not in labels or not names.of_name(topology).items() <= labels.items():
+            raise Conflict(
+                f"namespace {cluster.namespace} has a {kind} {name} which is of no topology named {topology}; "
+                "nothing was submitted",
+                hint="submit under another --name",
+            ) from None
+        cluster.patch(kind, name, {**manifest, "metadata": {**metadata, "uid": there["metadata"]["uid"]}})
 
 
 def _make_room(cluster: Objects, inputs: ManifestInputs) -> None:

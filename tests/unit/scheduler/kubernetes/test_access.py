@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ardea.errors import NotFound, UserError
+from ardea.errors import Conflict, NotFound, UserError
 from ardea.scheduler.kubernetes import access, layout, pods, processes
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.manifest_inputs import Defaults
@@ -119,6 +119,13 @@ def test_a_submit_that_is_refused_leaves_none(cluster, trident):
     with pytest.raises(NotFound):
         submit(cluster, trident)
     assert cluster.objects == {}
+
+
+def test_a_secret_of_somebody_else_is_left_as_it_is(cluster, trident):
+    there = cluster.apply({"kind": "Secret", "metadata": {"name": SECRET}, "data": {"password": "eA=="}})
+    with pytest.raises(Conflict, match=f"namespace here has a Secret {SECRET} without a credential"):
+        submit(cluster, trident)
+    assert list(cluster.objects.values()) == [there]
 
 
 def test_what_is_mounted_is_read_and_not_shown(tmp_path):

@@ -88,6 +88,53 @@ def test_what_is_no_topologys_is_left_alone(cluster, prepared):
     assert kinds(cluster) == ["ConfigMap"]
 
 
+FOREIGN = ["sums-access", "sums-callers", "sums-key-1"]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("labels", [{}, {"app.kubernetes.io/instance": "Sums", "app.kubernetes.io/managed-by": "Helm"}])
+def test_a_secret_of_somebody_else_is_left_alone(cluster, prepared, name, labels):
+    """A topology that took it would take it along at its end."""
+    there = cluster.apply(
+        {"kind": "Secret", "metadata": {"name": name, "labels": labels}, "data": {"password": "eA=="}}
+    )
+    with pytest.raises(Conflict, match=f"namespace here has a Secret {name} .* nothing was submitted"):
+        submit(cluster, prepared())
+    assert list(cluster.objects.values()) == [there]
+
+
+def test_what_a_half_done_submit_has_left_becomes_the_next_ones(cluster, prepared):
+    """The cluster removes it a little later than its root."""
+    submit(cluster, prepared())
+    for key in [key for key, manifest in cluster.objects.items() if key[0] == "Job" or key[1] == "sums"]:
+        del cluster.objects[key]
+    second = prepared()
+    root = submit(cluster, second)
+    for (kind, name), manifest in cluster.objects.items():
+        if name != "sums":
+            owners = [owner["uid"] for owner in manifest["metadata"]["ownerReferences"]]
+            assert owners == [root["metadata"]["uid"]], f"{kind} {name}"
+            assert manifest["metadata"]["labels"]["ardea.dev/topology-id"] == second.inputs.id
+    shown = base64.b64decode(cluster.find("Secret", "sums-access")["data"]["zookeeper"]).decode()
+    assert shown.startswith(f"{second.inputs.id}:")
+
+
+def test_what_the_cluster_removes_at_this_moment_is_made_anew(cluster, prepared, monkeypatch):
+    submit(cluster, prepared())
+    del cluster.objects["ConfigMap", "sums"]
+    for key in [key for key in cluster.objects if key[0] == "Job"]:
+        del cluster.objects[key]
+    find = cluster.find
+
+    def gone(kind, name):
+        cluster.objects.pop((kind, name), None)
+        return find(kind, name)
+
+    monkeypatch.setattr(cluster, "find", gone)
+    submit(cluster, prepared())
+    assert kinds(cluster) == [*["ConfigMap"] * 2, *["Job"] * 4, *["Secret"] * 5]
+
+
 def test_the_topologys_own_configuration_wins_over_the_namespaces(author):
     defaults = Defaults(image="i", state="zookeeper://z/a", config={"topology.stmgrs": 9, "topology.debug": "true"})
     made = prepare(str(author({"topology.stmgrs": 2})), {"topology.message.timeout.secs": 5}, Options(), defaults)
