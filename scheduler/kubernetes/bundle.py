@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import lzma
 import platform
 import zipfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePath
 
 from ardea.errors import NotFound, UserError
 from ardea.scheduler.kubernetes.manifest_inputs import MAX_BYTES, Bundle
 
 LARGEST_SHOWN = 5
+_PATTERNS = "patterns such as 'data/*.csv'"
 
 
 def import_root(file: Path) -> Path:
@@ -26,19 +28,16 @@ def import_root(file: Path) -> Path:
 def pack(file: Path, include: Iterable[str] = ()) -> Bundle:
     """All Python files below the import root of ``file``, and what ``include`` names (patterns below that root).
 
-    Left out are hidden folders, ``__pycache__`` and virtual environments.
+    Left out are hidden folders, ``__pycache__``, virtual environments, and folders that cannot be read.
 
     Raises:
         NotFound: a pattern matches nothing.
-        UserError: the archive is too large.
+        UserError: it is none, or the archive is too large.
     """
     root = import_root(file)
     chosen = {path.relative_to(root): path for path in _python_files(root)}
     for pattern in include:
-        found = [path for path in root.glob(pattern) if path.is_file()]
-        if not found:
-            raise NotFound(f"--include {pattern}: {root} has no such file", hint="patterns such as 'data/*.csv'")
-        chosen.update((path.relative_to(root), path) for path in found)
+        chosen.update((path.relative_to(root), path) for path in _matching(root, pattern))
     plain = io.BytesIO()
     with zipfile.ZipFile(plain, "w") as archive:  # stored: the whole is compressed at once, and smaller
         for name, path in sorted(chosen.items()):
@@ -81,11 +80,29 @@ def python_version() -> str:
     return ".".join(platform.python_version_tuple()[:2])
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
+def _matching(root: Path, pattern: str) -> list[Path]:
+    given = PurePath(pattern)
+    try:
+        if not given.parts or given.is_absolute() or ".." in given.parts:
+            raise ValueError("it is empty, absolute, or has '..' in it")
+        found = [path for path in root.glob(pattern) if path.is_file()]
+    except ValueError as error:
+        raise UserError(
+            f"--include {pattern!r} is no pattern for files below {root}: {error}; nothing was submitted",
+            hint=_PATTERNS,
+        ) from None
+    if not found:
+        raise NotFound(f"--include {pattern}: {root} has no such file", hint=_PATTERNS)
+    return found
+
+
+def _python_files(folder: Path) -> list[Path]:
+    found = []
     for path in sorted(folder.iterdir()):
         if path.is_dir():
-            skipped = path.name.startswith(".") or path.name == "__pycache__" or (path / "pyvenv.cfg").exists()
-            if not skipped and not path.is_symlink():
-                yield from _python_files(path)
+            if not (path.name.startswith(".") or path.name == "__pycache__" or path.is_symlink()):
+                with contextlib.suppress(PermissionError):  # nobody could import from there, either
+                    found += [] if (path / "pyvenv.cfg").exists() else _python_files(path)
         elif path.suffix == ".py" and path.is_file():
-            yield path
+            found.append(path)
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +65,30 @@ def test_data_comes_when_it_is_named(project, tmp_path):
     assert files(tmp_path / "there")["data/list.csv"] == "1,2"
     with pytest.raises(NotFound, match=r"data/\*\.json"):
         bundle.pack(project / "top.py", ["data/*.json"])
+
+
+@pytest.mark.parametrize("pattern", ["", ".", "/etc/passwd", "../secret.csv", "data/../../x"])
+def test_a_pattern_names_files_below_the_folder(project, pattern):
+    with pytest.raises(UserError, match=rf"--include '{re.escape(pattern)}'.* nothing was submitted"):
+        bundle.pack(project / "top.py", [pattern])
+
+
+def test_folders_that_cannot_be_read_are_left_out(project, tmp_path, monkeypatch):
+    """As those of others in /tmp: nobody could import anything from there, either."""
+    (project / "helpers" / "locked").mkdir()
+    (project / "helpers" / "locked" / "module.py").write_text("")
+    iterdir = Path.iterdir
+
+    def locked(self):
+        if self.name == "locked":
+            raise PermissionError(13, "Permission denied", str(self))
+        return iterdir(self)
+
+    monkeypatch.setattr(Path, "iterdir", locked)
+    packed = bundle.pack(project / "top.py").data
+    monkeypatch.undo()
+    bundle.unpack(packed, tmp_path / "there")
+    assert set(files(tmp_path / "there")) == {"top.py", "helpers/__init__.py", "helpers/words.py"}
 
 
 def test_equal_files_are_equal_bundles_and_unpacking_can_be_repeated(project, tmp_path):
