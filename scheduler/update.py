@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ardea.errors import ArdeaError, Unreachable
+from ardea.errors import ArdeaError, ClusterError, Unreachable
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.scheduler.control import ControlPort, Status
 from ardea.state.records import RunState
@@ -76,6 +76,7 @@ class Updating:
                 if self._clock() >= silent_until:
                     raise
                 self._tell("waiting for the topology master")
+                self._pause(LOOK_EVERY)
                 continue
             silent_until = self._clock() + self._silence
             self._under_way = status.update is not None and status.update.running
@@ -95,6 +96,8 @@ class Updating:
             return self._control.ask("update", patience=ASK_PATIENCE, body=self._body, **arguments)
         except Unreachable:
             raise
+        except ClusterError as error:  # of the way to the master, which may work by the new plan by now
+            raise Unreachable(error.message, hint=error.hint) from error
         except ArdeaError as error:
             raise Refused(error.message, hint="the topology goes on as it was") from error
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from ardea.errors import NotFound, Unreachable
+from ardea.errors import NotFound, Unreachable, UserError
 from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER
 from ardea.protocol.checked import MalformedError
 from ardea.protocol.wire_pb2 import Ask
@@ -107,8 +107,8 @@ class Port:
             try:
                 self._program = self._started(pod)
                 break
-            except Unreachable as error:
-                failure = error
+            except (NotFound, UserError, Unreachable) as error:  # the pod, or its container, is gone by now
+                failure = Unreachable(error.message, hint=error.hint)
         if self._program is not None:
             return self._program
         where = f"-n {self._cluster.namespace} -l {names.of_topology(self._found.id)}"

@@ -225,7 +225,7 @@ class PodUpdate(Update):
     def _ended(self) -> bool:
         try:
             root = self._cluster.find("ConfigMap", self._root)
-        except Unreachable:
+        except ClusterError:
             return False  # the cluster does not say
         if root is None or root["metadata"]["uid"] != self._wanted.root["metadata"]["uid"]:
             return True

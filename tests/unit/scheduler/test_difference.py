@@ -168,7 +168,7 @@ def test_when_the_master_is_silent_the_end_that_is_stored_counts(final, told):
     control = Mock(ask=Mock(side_effect=Unreachable("the master did not answer")))
     request = UpdateRequest(id="w", wanted=definition(Pair), base=1, patience=60.0)
     clock = Mock(side_effect=range(0, 1000, 10))
-    work = Updating(control, request, Mock(), ended=lambda: final, clock=clock)
+    work = Updating(control, request, Mock(), ended=lambda: final, clock=clock, pause=Mock())
     with pytest.raises(Refused if final else Unreachable, match=told):
         work.update()
     assert control.ask.call_count == (1 if final else 3)

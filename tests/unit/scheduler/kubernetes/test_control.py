@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.errors import ArdeaError, NotFound, Unreachable, UserError
 from ardea.protocol.wire_pb2 import ANSWER, Answer, Ask, Header
 from ardea.scheduler.kubernetes import inside, names, objects
 from ardea.scheduler.kubernetes.control import Port
@@ -136,6 +136,25 @@ def test_a_program_whose_pod_goes_is_started_in_another(pods):
     pods.new_pod("two")
     assert pods.port.ask("status").state == "RUNNING"
     assert [pod for pod, _ in pods.programs] == ["one", "two"]
+
+
+@pytest.mark.parametrize("error", [NotFound("pods one not found"), UserError("container not found")])
+def test_a_pod_that_goes_while_a_program_is_started_in_it_is_passed_over(pods, error):
+    start, told = pods.start, []
+
+    def gone(pod, *given, **more):
+        if pod == "one":
+            told.append(pod)
+            raise error
+        return start(pod, *given, **more)
+
+    pods.cluster.open = gone
+    with pytest.raises(Unreachable, match=error.message):
+        pods.port.ask("status")
+    pods.new_pod("two")
+    assert pods.port.ask("status").state == "RUNNING"
+    assert [pod for pod, _ in pods.programs] == ["two"]
+    assert told
 
 
 def test_nobody_who_acts_is_waited_for_without_an_end(pods):

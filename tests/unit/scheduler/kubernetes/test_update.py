@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ardea.cli.change import asked
-from ardea.errors import Conflict, NotFound, Unreachable, UserError
+from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized, UserError
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
@@ -172,6 +172,33 @@ def test_a_master_that_goes_is_asked_again(master):
     master.updates("adds_up:4")
     assert master.requests[0] == master.requests[1] == master.requests[2]
     assert master.closed == 1
+
+
+UNKNOWN, FORBIDDEN = Unrecognized("cannot read ConfigMap sums: Unauthorized"), ClusterError("cannot read it: forbidden")
+
+
+def test_a_cluster_that_refuses_for_a_moment_is_no_master_that_does(cluster, master, monkeypatch):
+    """The master may work by the new plan by now, whose pods mount what was brought."""
+    find = cluster.find
+
+    def refused(kind, name):
+        if kind == "ConfigMap" and len(master.requests) == 1:
+            raise FORBIDDEN
+        return find(kind, name)
+
+    monkeypatch.setattr(cluster, "find", refused)
+    master.answers = [UNKNOWN, FORBIDDEN, DONE]
+    master.updates("adds_up:4")
+    assert len(master.seen) == 3
+    assert all("sums-key-3" in seen for seen in (*master.seen, names(cluster)))
+
+
+def test_one_that_goes_on_refusing_is_told_and_what_was_brought_stays(cluster, master):
+    master.answers = [UNKNOWN] * 40
+    with pytest.raises(Unreachable, match="Unauthorized"):
+        master.updates("adds_up:4")
+    assert master.now < 2 * MASTER_WITHIN
+    assert "sums-key-3" in names(cluster)
 
 
 def test_a_topology_that_has_ended_meanwhile_is_not_waited_for(cluster, master):
