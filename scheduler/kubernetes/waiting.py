@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ardea.errors import ClusterError, Conflict, TimedOut
+from ardea.errors import ClusterError, Conflict, TimedOut, Unreachable, Unrecognized
 from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.decisions import container_statuses, pod_seen
 from ardea.scheduler.kubernetes.objects import RootStatus
 
 LOOK_EVERY = 0.5
+BORNE_FOR = 60.0
+"""Seconds that the cluster may give no answer to whoever watches a topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +108,21 @@ class Waiter:
         Raises:
             Conflict: somebody has killed it meanwhile.
             ClusterError: it can never run.
+            Unreachable, Unrecognized: the cluster has given no answer for a while.
             TimedOut: not yet; it goes on.
         """
-        name, uid = self._root["metadata"]["name"], self._root["metadata"]["uid"]
-        topology = objects.record_of(self._root).id
-        deadline = None if patience is None else self._clock() + patience
+        topology, heard = objects.record_of(self._root).id, self._clock()
+        deadline = None if patience is None else heard + patience
         while True:
-            root = self._cluster.find("ConfigMap", name)
-            if root is None or root["metadata"]["uid"] != uid or objects.deleted_at(root) is not None:
-                raise Conflict(f"{topology} was killed meanwhile")
-            seen = self._look(root, topology)
+            try:
+                seen = self._look(topology)
+            except (Unreachable, Unrecognized):
+                given_up = heard + BORNE_FOR if deadline is None else min(deadline, heard + BORNE_FOR)
+                if self._clock() >= given_up:
+                    raise
+                self._pause(LOOK_EVERY)
+                continue
+            heard = self._clock()
             self._show(seen)
             if seen.status is not None and (seen.status.final or (seen.status.came_up and not ended)):
                 return seen.status
@@ -132,7 +139,11 @@ class Waiter:
                 )
             self._pause(LOOK_EVERY)
 
-    def _look(self, root: Manifest, topology: str) -> PodsProgress:
+    def _look(self, topology: str) -> PodsProgress:
+        name, uid = self._root["metadata"]["name"], self._root["metadata"]["uid"]
+        root = self._cluster.find("ConfigMap", name)
+        if root is None or root["metadata"]["uid"] != uid or objects.deleted_at(root) is not None:
+            raise Conflict(f"{topology} was killed meanwhile")
         selector = names.of_topology(topology)
         jobs, pods = (self._cluster.list(kind, selector) for kind in ("Job", "Pod"))
         return progress(root, jobs, pods, refusals(self._cluster, jobs, pods))

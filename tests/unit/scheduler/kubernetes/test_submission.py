@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from ardea.errors import ClusterError, Conflict, NotFound, UserError
+from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized, UserError
 from ardea.scheduler.kubernetes import objects
 from ardea.scheduler.kubernetes.describe import pod_rows
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
@@ -18,7 +18,7 @@ from ardea.scheduler.kubernetes.objects import RootStatus
 from ardea.scheduler.kubernetes.root_object import write_status
 from ardea.scheduler.kubernetes.submission import Options, find_defaults, prepare, submit
 from ardea.scheduler.kubernetes.topologies import find, listing
-from ardea.scheduler.kubernetes.waiting import Waiter, refusals
+from ardea.scheduler.kubernetes.waiting import BORNE_FOR, Waiter, refusals
 
 
 def kinds(cluster):
@@ -219,6 +219,36 @@ def test_it_waits_for_the_end(cluster, prepared):
     write_status(cluster, cluster.find("ConfigMap", "sums"), RootStatus(state="RUNNING", came_up=True))
     time = Time(lambda: time.now >= 5 and ended(cluster, "FAILED", "a row"))
     assert wait(cluster, root, time, until_ended=True).reason == "a row"
+
+
+class Silent:
+    """A cluster that does not answer from one moment to another."""
+
+    def __init__(self, cluster, time, since, until, error):
+        self.namespace, self._cluster, self._time = cluster.namespace, cluster, time
+        self._since, self._until, self._error = since, until, error
+
+    def __getattr__(self, name):
+        if self._since <= self._time.now < self._until:
+            raise self._error
+        return getattr(self._cluster, name)
+
+
+@pytest.mark.parametrize("error", [Unreachable("no answer"), Unrecognized("Unauthorized")])
+def test_a_cluster_that_is_silent_for_a_while_is_borne(cluster, prepared, error):
+    root = submit(cluster, prepared())
+    time = Time(lambda: time.now >= 90 and ended(cluster))
+    silent = Silent(cluster, time, 10, 9 + BORNE_FOR, error)
+    assert wait(silent, root, time, patience=None, until_ended=True).state == "SUCCEEDED"
+
+
+@pytest.mark.parametrize(("patience", "until"), [(None, 10 + BORNE_FOR), (20.0, 20.0)])
+def test_one_that_stays_silent_is_told(cluster, prepared, patience, until):
+    root, time = submit(cluster, prepared()), Time()
+    silent = Silent(cluster, time, 10, 1e9, Unreachable("no answer"))
+    with pytest.raises(Unreachable, match="no answer"):
+        wait(silent, root, time, patience=patience, until_ended=True)
+    assert until - 1 <= time.now <= until + 1
 
 
 def test_it_says_what_keeps_it_from_running(cluster, prepared):
