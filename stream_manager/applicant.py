@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ardea.plan.definition import Definition
 from ardea.protocol.incarnations import admission_of, applicant
-from ardea.protocol.wire_pb2 import ACTIVATE, DEACTIVATE, END, Address, Hello, Plan, Registration
+from ardea.protocol.wire_pb2 import END, Address, Hello, Plan, Registration
 from ardea.stream_manager.hellos import Hellos
 from ardea.versions import PROTOCOL
 
@@ -47,7 +47,7 @@ class Applicant:
         if (knows := self._knows) is not None and (plan := knows.plan) is not None:
             hello.term = 0 if gave(plan) else plan.term
             hello.known.update({each.container: admission_of(each.incarnation) for each in plan.addresses})
-            hello.paused = DEACTIVATE in knows.orders or not (plan.active or ACTIVATE in knows.orders)
+            hello.paused = not plan.active
             hello.ending = END in knows.orders
         return hello
 

@@ -74,6 +74,8 @@ class Hellos:
             return True
         self.orders.pop(OPPOSITES.get(order.kind, order.kind), None)
         self.orders[order.kind] = order
+        if self.plan is not None and order.kind in (ACTIVATE, DEACTIVATE):
+            self.plan.active = order.kind == ACTIVATE
         return True
 
     def to_manager(self, link: Link, tasks: Mapping[int, int]) -> None:

@@ -117,7 +117,15 @@ class Shell:
             elif message.kind == LEAVE:
                 self._may_leave |= self.registrar.departs and self._container in message.containers
             elif self.manager is not None:
-                self.manager.ordered(message)
+                self._ordered(self.manager, message)
+
+    def _ordered(self, manager: StreamManager, order: Order) -> None:
+        """Whether the topology is active is known to the next life, too: it may begin before there is a master."""
+        plan = manager.hellos.plan
+        before = plan is not None and plan.active
+        manager.ordered(order)
+        if plan is not None and plan.active != before:
+            self._outside.remember(self._applicant.admission, plan)
 
     def received(
         self, number: int, source: bytes, lane: Lane, frames: Sequence[bytes], now: float, *, peers: bool

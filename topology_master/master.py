@@ -88,6 +88,7 @@ class Master:
             self._drain_until = now + found.end.drain
             self.orders.drain()
         if term > 1:
+            self.orders.set_active(active=self.orders.active)  # a manager may remember what held before
             self.updates.begun()
 
     # --- messages ---------------------------------------------------------------------------------------------

@@ -231,3 +231,62 @@ def test_a_deactivated_topology_is_drained():
         cluster.drain()
         cluster.run_until(lambda: cluster.over, 30)
         assert (cluster.state, cluster.reason) == ("KILLED", "")
+
+
+ALL = ("manager-1", "manager-2", "spout-0", "sink-0")
+
+
+def test_a_paused_topology_stays_paused_when_all_of_it_is_started_again():
+    """Not a row leaves the spout, though a manager may remember the plan from before the pause."""
+    with Cluster(Running, containers=2, seed=5, cost={"spout": 0.02}) as cluster:
+        cluster.advance(3)
+        cluster.deactivate()
+        cluster.advance(3)
+        emitted = len(cluster.record.emitted["spout"])
+        dies(cluster, "master", *ALL)
+        cluster.advance(20)
+        assert (cluster.state, len(cluster.record.emitted["spout"])) == ("PAUSED", emitted)
+        cluster.activate()
+        cluster.advance(3)
+        assert len(cluster.record.emitted["spout"]) > emitted
+
+
+def test_a_paused_topology_stays_paused_while_no_master_acts():
+    with Cluster(Running, containers=2, seed=5, cost={"spout": 0.02}) as cluster:
+        cluster.advance(3)
+        cluster.deactivate()
+        cluster.advance(3)
+        emitted = len(cluster.record.emitted["spout"])
+        cluster.freeze("master", 9)
+        dies(cluster, *ALL)
+        cluster.advance(8)
+        assert len(cluster.record.emitted["spout"]) == emitted
+
+
+def test_an_activated_topology_goes_on_when_all_of_it_is_started_again():
+    """It was submitted deactivated."""
+    with Cluster(Running, containers=2, seed=5, cost={"spout": 0.02}, active=False) as cluster:
+        cluster.advance(3)
+        cluster.activate()
+        cluster.advance(3)
+        emitted = len(cluster.record.emitted["spout"])
+        dies(cluster, "master", *ALL)
+        cluster.advance(20)
+        assert cluster.state == "RUNNING"
+        assert len(cluster.record.emitted["spout"]) > emitted
+
+
+def test_a_container_that_missed_the_pause_does_not_emit():
+    """It was cut off when the topology was deactivated, and comes back to another master."""
+    with Cluster(Running, containers=2, seed=5, cost={"spout": 0.02}) as cluster:
+        place = next(task.container for task in cluster.plan.tasks.values() if task.name == "spout-0")
+        cluster.advance(3)
+        cluster.freeze(f"manager-{place}", 5)
+        cluster.advance(0.1)
+        cluster.deactivate()
+        cluster.advance(0.1)
+        dies(cluster, "master", f"manager-{place}", "spout-0")
+        cluster.advance(5)
+        emitted = len(cluster.record.emitted["spout"])
+        cluster.advance(10)
+        assert (cluster.state, len(cluster.record.emitted["spout"])) == ("PAUSED", emitted)
