@@ -124,6 +124,8 @@ class Master:
                 if self.coordination is not None:
                     self.coordination.manager_rose(known.link.key, known.address.incarnation, now)
         self.orders.send_plan(recipients)
+        if not recipients:  # it may work by a plan already, and obey a former master until it hears of this one
+            self.orders.repeat([admissions.containers[container]])
         self._news = True
 
     def _report(self, container: int, report: TaskReport, now: float) -> None:

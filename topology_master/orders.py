@@ -115,6 +115,10 @@ class Orders:
     def send_plan(self, containers: Sequence[Container]) -> None:
         """The plan in force, or what has changed in it, and whatever was ordered."""
         self._plans.send(containers, active=self.active)
+        self.repeat(containers)
+
+    def repeat(self, containers: Sequence[Container]) -> None:
+        """Whatever was ordered."""
         for container in containers:
             for order in self._orders.values():
                 _send(container, order)

@@ -290,3 +290,28 @@ def test_a_container_that_missed_the_pause_does_not_emit():
         emitted = len(cluster.record.emitted["spout"])
         cluster.advance(10)
         assert (cluster.state, len(cluster.record.emitted["spout"])) == ("PAUSED", emitted)
+
+
+class Apart(Topology):
+    """Two branches, which the packing gives a container each."""
+
+    near = Endless.of(["row"], []).spec()
+    end = CollectBolt.spec(inputs=[near])
+    far = Endless.of(["row"], []).spec()
+    slow = CollectBolt.spec(inputs=[far])
+
+
+def test_a_drain_is_revoked_where_a_container_is_missing():
+    """An update has held the spouts, and the next master does not hear of one container."""
+    cost = {"near": 0.05, "far": 0.05, "slow": 0.2}
+    with Cluster(Apart, containers=2, seed=3, cost=cost, config={"topology.max.spout.pending": 20}) as cluster:
+        places = {task.name: task.container for task in cluster.plan.tasks.values()}
+        assert places["near-0"] == places["end-0"] != places["slow-0"]
+        cluster.advance(5)
+        assert cluster.update(cluster.update_request(config={"topology.message.timeout.secs": 60})).running
+        cluster.advance(0.1)
+        cluster.network.cut("master", f"manager-{places['slow-0']}")
+        cluster.kill("master")
+        emitted = len(cluster.record.emitted["near"])
+        cluster.advance(10)
+        assert len(cluster.record.emitted["near"]) > emitted
