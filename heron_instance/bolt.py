@@ -137,8 +137,9 @@ class BoltRunner:
         return self._env.commits is not None and self._env.commits.full
 
     def received(self, header: Header, frames: Sequence[bytes]) -> None:
-        """Batches and markers wait in order until the component is initialised."""
-        if header.kind == ROWS or header.kind in MARKERS:
+        """Batches, and markers after them, wait in order until the component is initialised."""
+        early = not self._begun and self._arrivals.idle and self._quiet.early(header)
+        if not early and (header.kind == ROWS or header.kind in MARKERS):
             self._arrivals.put(header, frames)
             self._take()
 

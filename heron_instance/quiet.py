@@ -10,6 +10,7 @@ from ardea.heron_instance.alarms import Alarms
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.watermarks import BoltTime
+from ardea.protocol.wire_pb2 import MARKER, Header
 
 
 class Quiet:
@@ -38,6 +39,19 @@ class Quiet:
             self._emitted.send()
             parts.reporter.rest()
             parts.reporter.report()
+
+    def early(self, header: Header) -> bool:
+        """What comes first for a component that is not initialised: whether it was a marker of rest, which is obeyed.
+
+        A task of a paused topology has nothing to flush then, and an update waits until all rest.
+        """
+        reporter = self._parts.reporter
+        if header.kind != MARKER or header.end or self._parts.env.snapshots is not None:
+            return False
+        if reporter.marked(header) and reporter.markers.may_rest:
+            reporter.rest()
+        reporter.report()
+        return True
 
     def tell(self, now: float) -> float:
         """The task's watermark; returns when there is more to tell."""

@@ -106,6 +106,10 @@ class SpoutRunner:
             self._leaving = self._env.task.task in order.leaving
             if order.settle:
                 self._settling.lose_all()
+            if self._env.snapshots is None and not lifecycle.initialized:
+                if not markers.resting:
+                    self._reporter.rest()
+                self._reporter.report()
         elif lifecycle.hold:
             lifecycle.hold = self._open.owed = 0
             self._leaving = False

@@ -107,6 +107,11 @@ class Coordination:
         """Whether what tasks have reported is of the timeline that runs."""
         return self.snapshots.phase in (Phase.RUNNING, Phase.TAKING)
 
+    @property
+    def sleeps(self) -> bool:
+        """Whether nothing flows before the topology is activated: its tasks have no state until then."""
+        return not self.flows and not self._orders.active
+
     def settle(self, now: float) -> bool:
         """See :class:`ardea.topology_master.updates.Memory`, as for :meth:`bound`."""
         return self.snapshots.settle(now)
@@ -121,7 +126,8 @@ class Coordination:
 
     def stuck(self, *, late: bool) -> bool:
         """See :class:`ardea.topology_master.updates.Memory`, as for the next."""
-        return not self.flows and self.snapshots.record.timeline > 0 and (late or bool(self.figures.reading))
+        never = self.sleeps or bool(self.figures.reading)
+        return not self.flows and self.snapshots.record.timeline > 0 and (late or never)
 
     def owing(self, tasks: Iterable[int]) -> list[str]:
         """What a task without its state has not said may be."""

@@ -104,6 +104,11 @@ class Savepoints:
             raise ProtocolError(
                 "SAVEPOINT_RUNS", f"the savepoint {self._request.id} is under way; wait until it is done"
             )
+        if self._coordination.sleeps:
+            raise ProtocolError(
+                "SAVEPOINT_REFUSED",
+                f"{self._topology} is paused, and its tasks read their state when it is activated: activate it first",
+            )
         self._request, self._late = request, ()
         self._until, self.due = now + request.patience, now
         if request.ends:

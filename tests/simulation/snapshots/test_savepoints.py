@@ -160,6 +160,23 @@ def scaled(tasks):
     return Scaled
 
 
+def test_it_is_updated_before_it_was_ever_active(cluster, begun):
+    """What it begins from is not forgotten, though the next definition does not name it."""
+    cluster.advance(3.0)
+    saved(cluster, request())
+    files = Inside(cluster).store.savepoints["/one"]
+    positions = content(files)
+    with begun(scaled(2), files, containers=2, active=False) as other:
+        other.advance(5.0)
+        assert other.updated(other.update_request(parallelism={"count": 3})).step == "done"
+        other.activate()
+        other.run_until(lambda: Inside(other).store.records[-1].committed > NUMBER, 30)
+        store = Inside(other).store
+        first = states(store, store.records[-1].committed)[0]
+        assert all(there >= before for there, before in zip(first, positions, strict=True))
+        all_counted(other)
+
+
 def test_it_is_a_snapshot_that_was_begun_after_it_was_asked_for(cluster):
     """And that is begun as soon as the one before is over, though nothing else asks for it."""
     cluster.advance(2.0)
@@ -177,6 +194,24 @@ def test_while_paused_too(cluster):
     positions = [cluster.task(f"words-{index}", object).position for index in range(2)]
     assert saved(cluster, request()).step == "done"
     assert content(Inside(cluster).store.savepoints["/one"]) == positions
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_not_while_paused_tasks_have_no_state(cluster, ends):
+    """An update has started them again, and they read it when the topology is activated."""
+    cluster.advance(3.0)
+    cluster.deactivate()
+    cluster.advance(2.0)
+    for tasks in (3, 2):
+        began = cluster.time
+        assert cluster.updated(cluster.update_request(parallelism={"count": tasks})).step == "done"
+        assert cluster.time < began + 5.0, "a message timeout is longer"
+        cluster.advance(2.0)
+        with pytest.raises(ProtocolError, match="its tasks read their state when it is activated: activate it first"):
+            asked(cluster, request(ends=ends))
+    cluster.activate()
+    all_counted(cluster)
+    assert saved(cluster, request()).step == "done"
 
 
 def test_a_topology_ends_with_its_savepoint(cluster, begun):

@@ -321,6 +321,37 @@ def test_without_the_verb_a_new_master_lets_the_spouts_go_on(cluster):
     assert all_arrived(cluster)
 
 
+@pytest.mark.parametrize("victims", [(), ("numbers-0",), ("double-1", "sink-0"), ("manager-1", "double-0", "sink-0")])
+def test_a_paused_topology_is_updated_again_and_again(cluster, victims):
+    """Tasks that have not been initialised since it was paused rest, too."""
+    cluster.deactivate()
+    cluster.advance(2)
+    for name in victims:
+        cluster.kill(name)
+    cluster.advance(5)
+    for tasks, pending in ((3, 40), (3, 41), (2, 41), (4, 42)):
+        began = cluster.time
+        request = cluster.update_request(parallelism={"double": tasks}, config={"topology.max.spout.pending": pending})
+        progress = cluster.updated(request)
+        assert (progress.step, progress.reason, cluster.state) == ("done", "", "PAUSED")
+        assert cluster.time < began + 5, "a message timeout is longer"
+        cluster.advance(1)
+    cluster.activate()
+    finish(cluster)
+    assert all_arrived(cluster)
+
+
+def test_a_topology_that_was_never_active_is_updated():
+    Numbers.acked = {}
+    with Cluster(Words, containers=2, seed=7, cost=SLOW, active=False) as cluster:
+        cluster.advance(3)
+        for tasks in (3, 4):
+            assert cluster.updated(cluster.update_request(parallelism={"double": tasks})).step == "done"
+        cluster.activate()
+        finish(cluster)
+        assert all_arrived(cluster)
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_schedule(seed):
