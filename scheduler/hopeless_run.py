@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -138,10 +139,16 @@ class HopelessRun:
             give_up: seconds without an ack after which failures end the run; 0: never.
             patient: once the run has come up it is never given up.
         """
-        self._patient = patient
-        self._nothing_acked, self._nothing_done = NothingAcked(give_up), NothingDone()
-        self._dies_in_vain = DiesInVain(give_up)
+        self._give_up, self._patient = give_up, patient
+        self._nothing_done = NothingDone()
+        self._updated = False  # by the last look
+        self._begin(-math.inf)
         self.came_up = False  # every container has registered, and every task has reported, at least once
+
+    def _begin(self, since_1970: float) -> None:
+        """What was before counts no more."""
+        self._nothing_acked, self._dies_in_vain = NothingAcked(self._give_up), DiesInVain(self._give_up)
+        self._since = since_1970
 
     def heard(self, status: Status) -> None:
         """What the master says."""
@@ -168,8 +175,12 @@ class HopelessRun:
         """
         if self._patient and self.came_up:
             return None
-        if status is not None and status.update is not None and status.update.running:
+        former, self._updated = self._updated, bool(status and status.update and status.update.running)
+        if self._updated or former:
+            self._begin(since_1970)
+        if self._updated:
             return None  # a version that does not come up is put back
+        exits = {name: [end for end in ends if end.time >= self._since] for name, ends in exits.items()}
         totals = [each for name, each in (status.components if status else {}).items() if name in spouts]
         failed, acked = sum(t.failed + t.timed_out + t.lost for t in totals), sum(t.acked for t in totals)
         worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}

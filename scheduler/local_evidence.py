@@ -51,7 +51,7 @@ def secrets(folder: Path) -> Iterator[str]:
 
 
 def _exits(folder: Path) -> object:
-    return {name: [dataclasses.asdict(end) for end in ends] for name, ends in ExitRecords(folder, ()).read().items()}
+    return {name: [dataclasses.asdict(end) for end in ends] for name, ends in ExitRecords(folder).read().items()}
 
 
 def _metrics(port: int) -> bytes:

@@ -33,7 +33,7 @@ def metrics_ports(folder: Path) -> dict[int, int]:
 def died_since(folder: Path, since: float) -> list[str]:
     """What each process of this topology said of its last death, if it died after ``since`` (Unix seconds)."""
     found = {}
-    for name, ends in ExitRecords(folder, ()).read().items():
+    for name, ends in ExitRecords(folder).read().items():
         late = [end for end in deaths(ends) if end.time >= since and said(end) != REMOVED]
         if late:
             found[name] = f"{late[-1].name} died: {said(late[-1])}"

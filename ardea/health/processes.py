@@ -10,7 +10,7 @@ import msgspec
 
 from ardea.errors import ExitCode
 from ardea.health.words import Trouble
-from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, container_name
+from ardea.plan.names import container_name, of_a_task
 from ardea.supervision.records import STATUS, Exit, have_ended, last_beat, read_exits, read_status
 from ardea.supervision.spec import RESTARTED
 from ardea.supervision.supervisor_state import BACKOFF, EARLY, SETTLED
@@ -98,8 +98,9 @@ def trouble(row: ProcessRow) -> Trouble | None:
 
 def called(row: ProcessRow) -> str:
     """What people call it: ``count-0``, ``container-1/stream-manager``."""
-    is_task = row.container != MASTER_CONTAINER and row.name not in (STREAM_MANAGER, METRICS_MANAGER)
-    return row.name if is_task or row.container is None else f"{container_name(row.container)}/{row.name}"
+    if row.container is None or of_a_task(row.container, row.name):
+        return row.name
+    return f"{container_name(row.container)}/{row.name}"
 
 
 def crash_loop(ends: Sequence[Exit], now: float) -> str:

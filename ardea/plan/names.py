@@ -28,3 +28,8 @@ def container_number(name: str) -> int | None:
     """The inverse; None: it is the name of a process."""
     prefix, number = name[: len(_CONTAINER)], name[len(_CONTAINER) :]
     return int(number) if prefix == _CONTAINER and number.isdecimal() else None
+
+
+def of_a_task(container: int | None, process: str) -> bool:
+    """Whether a process that is called so in that container runs a task, and nothing of the engine's."""
+    return container != MASTER_CONTAINER and process not in (STREAM_MANAGER, METRICS_MANAGER)

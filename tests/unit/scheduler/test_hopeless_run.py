@@ -229,3 +229,31 @@ def test_a_run_goes_on_while_snapshots_come_to_count_between_deaths(snapshots):
         ends.append(ended("words-0", each * 50 + 40))
     reason = "given up: words-0 died 5 times and no tuple was acked meanwhile: exit 75"
     assert found == [*[None] * 5, Cause(reason, "words-0") if snapshots[1] == "1.1" else None]
+
+
+UPDATES, UPDATED = SimpleNamespace(running=True), SimpleNamespace(running=False)
+
+
+def updating(ends):
+    """What is said for a minute after an update that took one, while nothing was acked and these processes ended."""
+    run = HopelessRun(30, patient=False)
+    assert run.observe(0, 0, status_of(), {}, {"words-0", "count-0"}, {"words"}) is None
+    for now in range(1, 61):
+        assert run.observe(now, now, status_of(update=UPDATES), ends, {"words-0", "count-0"}, {"words"}) is None
+    return [
+        run.observe(now, now, status_of(update=UPDATED), ends, {"words-0", "count-0"}, {"words"})
+        for now in range(61, 120)
+    ]
+
+
+def test_what_ended_while_a_version_was_tried_counts_no_more():
+    """A task of it died as it began, and its container's manager with it; it is put back."""
+    ends = {
+        name: [ended(name, at) for at in (40, 45, 50, 55, 60.5)] for name in ("count-0", "container-1/stream-manager")
+    }
+    assert not any(updating(ends))
+
+
+def test_what_ends_after_an_update_does():
+    causes = updating({"count-0": [ended("count-0", at) for at in (50, 62, 63, 64)]})
+    assert next(filter(None, causes)).reason.startswith("given up: count-0 died 3 times before it emitted")
