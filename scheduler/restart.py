@@ -63,17 +63,18 @@ class Restart:
     def _order(self, number: int) -> None:
         """A supervisor that has just died is being started in any case, and its pid may be another's."""
         pid = read_status(self._container(number)).get("pid")
-        supervisor = _processes(self._folder)[container_name(number)]
-        if pid is not None and (supervisor["state"], supervisor["pid"]) == ("running", pid):
+        supervisor = _processes(self._folder).get(container_name(number), {})
+        if pid is not None and (supervisor.get("state"), supervisor.get("pid")) == ("running", pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGUSR2)
 
     def _missing(self, former: dict[int, dict[str, int]]) -> str:
-        """For whom it waits; empty when all are back."""
+        """For whom it waits; empty when all are back, but for those that an update has removed meanwhile."""
         risen: dict[str, int] = {}
-        for number, lives in former.items():
-            now = _processes(self._container(number))
-            late = [n for n, life in lives.items() if now[n]["state"] != "running" or now[n]["life"] <= life]
+        for number in sorted(former.keys() & set(self.containers())):
+            lives, now = former[number], _processes(self._container(number))
+            there = [n for n in lives if n in now]
+            late = [n for n in there if now[n]["state"] != "running" or now[n]["life"] <= lives[n]]
             if late:
                 return f"{', '.join(late[:4])} of container {number}"
             risen.update((name, process["life"]) for name, process in now.items())
