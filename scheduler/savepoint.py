@@ -102,15 +102,16 @@ class Saving:
 
     def _over(self, status: Status) -> SavepointProgress | None:
         progress, state = status.savepoint, RunState(status.state)
-        if progress is not None and progress.id == self._wanted.id:
-            if progress.step == "refused":
-                raise Refused(f"there is no savepoint of {status.topology}: {progress.reason}", hint=self._goes_on)
-            if progress.step == "done":
-                return progress
-            late = f": {', '.join(progress.late[:4])}" if progress.late else ""
-            self._tell(f"{progress.step}{late}")
-        elif state.final:
+        ours = progress if progress is not None and progress.id == self._wanted.id else None
+        if ours is not None and ours.step == "done":
+            return ours
+        if state.final:
             raise Refused(f"{status.topology} is {state}; there is no savepoint of it")
+        if ours is not None:
+            if ours.step == "refused":
+                raise Refused(f"there is no savepoint of {status.topology}: {ours.reason}", hint=self._goes_on)
+            late = f": {', '.join(ours.late[:4])}" if ours.late else ""
+            self._tell(f"{ours.step}{late}")
         return None
 
     def _left(self) -> SavepointProgress | None:

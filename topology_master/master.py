@@ -322,6 +322,7 @@ class Master:
         if self.over:
             return
         self.execution.write(self.ending, state, reason, culprit)
+        self.savepoints.ended(f"the topology is {state}")
         self.ending.phase = Phase.OVER
         self.orders.give(EXIT)
 

@@ -250,6 +250,20 @@ def test_what_is_not_there_in_time_is_refused(cluster):
     assert Inside(cluster).store.savepoints["/one"] == {}, "what was begun is deleted"
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_topology_that_fails_meanwhile_has_none(cluster, ends):
+    """And what is copied by then is deleted."""
+    copying(cluster, 9.0, 9.0)
+    cluster.advance(3.0)
+    cluster.run_until(lambda: asked(cluster, request(ends=ends)).step == "copying")
+    master = Inside(cluster).master
+    master.fail("no route")
+    done = master.savepoints.progress()
+    assert (done.step, done.reason) == ("refused", "the topology is FAILED")
+    cluster.advance(20.0)
+    assert (cluster.state, Inside(cluster).store.savepoints["/one"]) == ("FAILED", {})
+
+
 def test_refused_at_once(cluster):
     cluster.advance(3.0)
     saved(cluster, request())

@@ -83,6 +83,10 @@ def test_another_callers_savepoint_is_none_of_ours():
 def test_a_topology_that_has_ended_has_none():
     with pytest.raises(Refused, match="words-1 is FAILED; there is no savepoint of it"):
         save(says("taking"), says(state="FAILED"))
+    for step in ("copying", "refused"):
+        with pytest.raises(Refused, match="words-1 is FAILED; there is no savepoint of it") as refusal:
+            save(says("taking"), says(step, state="FAILED"), ends=True)
+        assert refusal.value.hint is None
     done, *_ = save(says("done", state="KILLED", number=5), ends=True)
     assert done.number == 5
 
