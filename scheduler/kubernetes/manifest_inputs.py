@@ -127,7 +127,8 @@ class ManifestInputs(msgspec.Struct, frozen=True, kw_only=True):
         """
         shape = self.definition.shape
         own = [(c.config, c.name) for c in shape.components if c.name == component]
-        layers, volumes = [], {}
+        layers: list[Settings] = []
+        volumes: dict[str, Mapping[str, Any]] = {}
         for config, whose in ((shape.config, "the topology"), *own):
             layers.append(Settings.of(config))
             volumes |= _named(layers[-1].kubernetes_volumes, whose)
