@@ -80,10 +80,12 @@ class LogStream:
         from urllib3.exceptions import HTTPError
 
         rest = b""
-        with contextlib.suppress(HTTPError, OSError):  # closed meanwhile, or the connection broke
+        try:
             for chunk in self._answer.stream(1 << 16):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from whole
+        except (HTTPError, OSError):
+            return  # closed meanwhile, or the connection broke: half a line is none
         if rest:
             yield rest
 
@@ -214,10 +216,24 @@ class Cluster:
         return int(answer["major"]), int(answer["minor"].rstrip("+"))
 
     def logs(
-        self, pod: str, container: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        pod: str,
+        container: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        after: str = "",
     ) -> LogStream:
-        """A container's log, open when this returns; for ``tail`` and ``since`` see :class:`Logs`."""
-        query = {"container": container, "follow": str(follow).lower()}
+        """A container's log, open when this returns; for ``tail`` and ``since`` see :class:`Logs`.
+
+        With ``follow`` each line begins with the time when it was printed, and a space; ``after`` is such a time, and
+        what was printed in its second comes again.
+        """
+        follows = str(follow).lower()
+        query = {"container": container, "follow": follows, "timestamps": follows}
+        if after:
+            query["sinceTime"] = after
         if tail is not None:
             query["tailLines"] = str(tail)
         if since is not None:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import Any
 
-from ardea.errors import NotFound, UserError
+from ardea.errors import NotFound, Unreachable, Unrecognized, UserError
 from ardea.plan.names import MASTER_CONTAINER, container_name
-from ardea.scheduler.kubernetes import layout, names
+from ardea.scheduler.kubernetes import layout, names, objects
 from ardea.scheduler.kubernetes.client import Cluster, LogStream, Manifest
-from ardea.scheduler.kubernetes.topologies import Found, pods_of
+from ardea.scheduler.kubernetes.decisions import container_statuses
+from ardea.scheduler.kubernetes.topologies import Found, find, pods_of
+from ardea.scheduler.kubernetes.waiting import BORNE_FOR
 from ardea.scheduler.schedulers import LogLine, Logs
 
 LOOK_EVERY = 0.2
+SOURCES_EVERY = 3.0
+"""Seconds between two looks for logs that have begun, and for streams that have ended."""
+ENDS_WITHIN = 120.0
+"""Seconds that pods have to end after their topology: masters wait for their last scrape."""
 _NEWEST_LINES = 100_000
 """Of one log, for a bundle."""
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,52 +41,157 @@ class Source:
     container: str
 
 
+class _Reader:
+    """Follows one log through streams that end: because they break, or because its container does.
+
+    Attributes:
+        reading: whether a stream is open.
+        stamp: when the last line was printed, as the cluster says; empty: none has come.
+        opened_at: by the clock of whoever follows; None: it has not begun.
+        whole: whether nothing comes after what was read: its pod had ended before.
+    """
+
+    def __init__(self, label: str, lines: SimpleQueue[LogLine]) -> None:
+        """``lines`` takes what comes."""
+        self._label, self._lines = label, lines
+        self._of_stamp = 0
+        self.reading, self.stamp = False, ""
+        self.opened_at: float | None = None
+        self.whole = False
+
+    def follow(self, stream: LogStream) -> None:
+        """Reads it, on a thread of its own; lines that a former stream has given are passed over."""
+        self.reading = True
+        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
+
+    def _read(self, stream: LogStream) -> None:
+        given, again = self.stamp, self._of_stamp
+        for line in stream:
+            stamp, _, text = line.decode(errors="replace").partition(" ")
+            if not _STAMP.fullmatch(stamp):
+                continue  # the kubelet's own words: it cannot give the log
+            if stamp < given or (stamp == given and again > 0):
+                again -= stamp == given
+                continue
+            self._of_stamp = self._of_stamp + 1 if stamp == self.stamp else 1
+            self.stamp = stamp
+            self._lines.put(LogLine(self._label, text))
+        self.reading = False
+
+
 class PodLogs(Logs):
     """One log a container of each pod."""
 
-    def __init__(self, cluster: Cluster, found: Found) -> None:
-        self._cluster, self._found = cluster, found
-        self._open: list[LogStream] = []
+    def __init__(self, cluster: Cluster, found: Found, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cluster, self._found, self._clock = cluster, found, clock
+        self._open: dict[Source, LogStream] = {}
 
     def names(self, selection: str | None = None) -> list[str]:
         """See :class:`Logs`."""
-        return [source.label for source in self.sources(selection)]
+        return [source.label for source in self._there(selection, pods_of(self._cluster, self._found.id))]
 
     def lines(
         self, selection: str | None = None, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[LogLine | None]:
         """See :class:`Logs`."""
-        opened = [(source, self._opened(source, follow, tail, since)) for source in self.sources(selection)]
-        if not follow:
-            for source, lines in opened:
-                yield from (_line(source, line) for line in lines)
-            self.close()
+        pods = pods_of(self._cluster, self._found.id)
+        sources = self._there(selection, pods)
+        if follow:
+            lines: SimpleQueue[LogLine] = SimpleQueue()
+            readers = {source: _Reader(source.label, lines) for source in sources}
+            self._attend(readers, pods, tail, since)
+            yield None
+            yield from self._followed(selection, readers, lines)
             return
-        queue: SimpleQueue[LogLine | None] = SimpleQueue()
+        opened = [(source, self._opened(source, tail=tail, since=since)) for source in sources]
+        for source, stream in opened:
+            yield from (LogLine(source.label, line.decode(errors="replace")) for line in stream or ())
+        self.close()
 
-        def pass_on(source: Source, lines: Iterable[bytes]) -> None:
-            for line in lines:
-                queue.put(_line(source, line))
-            queue.put(None)
-
-        for each in opened:
-            threading.Thread(target=pass_on, args=each, daemon=True).start()
-        open_ends = len(opened)
-        yield None
-        while open_ends:
+    def _followed(
+        self, selection: str | None, readers: dict[Source, _Reader], lines: SimpleQueue[LogLine]
+    ) -> Iterator[LogLine | None]:
+        """Until the topology has ended, and with it what it prints."""
+        looked = heard = self._clock()
+        until = None if self._found.topology.running else looked + ENDS_WITHIN
+        while until is None or (
+            self._clock() < until and (any(reader.reading for reader in readers.values()) or not lines.empty())
+        ):
             try:
-                item = queue.get(timeout=LOOK_EVERY)
+                line = lines.get(timeout=LOOK_EVERY)
             except Empty:
-                yield None
+                line = None
+            yield line
+            if until is not None or (now := self._clock()) < looked + SOURCES_EVERY:
                 continue
-            if item is None:
-                open_ends -= 1
+            looked = now
+            try:
+                runs, pods = self._runs(), pods_of(self._cluster, self._found.id)
+                with contextlib.suppress(NotFound):  # its pod is on its way out
+                    for source in self._chosen(selection, pods):
+                        readers.setdefault(source, _Reader(source.label, lines))
+                self._attend(readers, pods)
+                heard, until = now, None if runs else now + ENDS_WITHIN
+            except (Unreachable, Unrecognized):
+                if now >= heard + BORNE_FOR:
+                    raise
+
+    def _attend(
+        self, readers: dict[Source, _Reader], pods: list[Manifest], tail: int | None = None, since: float | None = None
+    ) -> None:
+        """Opens what no stream is open of; ``tail`` and ``since`` are for logs that are opened for the first time."""
+        begun = {
+            (pod["metadata"]["name"], status["name"]): pod["status"].get("phase") in ("Succeeded", "Failed")
+            for pod in pods
+            for status in container_statuses(pod)
+            if status.get("lastState") or "waiting" not in (status.get("state") or {"waiting": {}})
+        }
+        for source, reader in readers.items():
+            pod_ended = begun.get((source.pod, source.container))
+            if reader.reading or reader.whole or pod_ended is None:
+                continue
+            now = self._clock()
+            if reader.opened_at is None:
+                stream = self._opened(source, follow=True, tail=tail, since=since)
+            elif reader.stamp:
+                stream = self._opened(source, follow=True, after=reader.stamp)
             else:
-                yield item
+                stream = self._opened(source, follow=True, since=now - reader.opened_at)
+            reader.whole = pod_ended
+            if stream is not None:
+                reader.opened_at = now if reader.opened_at is None else reader.opened_at
+                reader.follow(stream)
+
+    def _runs(self) -> bool:
+        """Whether the topology does; an update may have given it other tasks."""
+        try:
+            self._found = find(self._cluster, self._found.id)
+        except NotFound:
+            return False
+        return self._found.topology.running and objects.deleted_at(self._found.root) is None
 
     def sources(self, selection: str | None) -> list[Source]:
-        """The logs that are asked for."""
-        every = list(sources_of(self._found, pods_of(self._cluster, self._found.id)))
+        """The logs that are asked for.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return self._chosen(selection, pods_of(self._cluster, self._found.id))
+
+    def _there(self, selection: str | None, pods: list[Manifest]) -> list[Source]:
+        """The same; none where a pod is still to come, which may have them."""
+        try:
+            return self._chosen(selection, pods)
+        except NotFound:
+            numbers = {int(pod["metadata"]["labels"][names.CONTAINER]) for pod in pods}
+            if self._found.topology.running and not numbers.issuperset(
+                (MASTER_CONTAINER, *(plan.number for plan in self._found.inputs.containers))
+            ):
+                return []
+            raise
+
+    def _chosen(self, selection: str | None, pods: list[Manifest]) -> list[Source]:
+        every = list(sources_of(self._found, pods))
         if selection is None:
             return every
         component, colon, index = selection.partition(":")
@@ -97,7 +212,7 @@ class PodLogs(Logs):
         (source,) = (source for source in self.sources(None) if source.label == label)
         kept: deque[bytes] = deque()
         size = 0
-        for line in self._opened(source, follow=False, tail=_NEWEST_LINES, since=None):
+        for line in self._opened(source, tail=_NEWEST_LINES) or ():
             kept.append(line + b"\n")
             size += len(line) + 1
             while size - len(kept[0]) >= most:
@@ -107,15 +222,17 @@ class PodLogs(Logs):
     def close(self) -> None:
         """See :class:`Logs`."""
         while self._open:
-            self._open.pop().close()
+            self._open.popitem()[1].close()
 
-    def _opened(self, source: Source, follow: bool, tail: int | None, since: float | None) -> Iterable[bytes]:
-        """A container that has not begun has no log."""
+    def _opened(self, source: Source, **how: Any) -> LogStream | None:
+        """None: the container has not begun.  ``how``: see :meth:`Cluster.logs`."""
         try:
-            stream = self._cluster.logs(source.pod, source.container, follow=follow, tail=tail, since=since)
+            stream = self._cluster.logs(source.pod, source.container, **how)
         except (NotFound, UserError):
-            return ()
-        self._open.append(stream)
+            return None
+        if (former := self._open.pop(source, None)) is not None:
+            former.close()
+        self._open[source] = stream
         return stream
 
 
@@ -133,7 +250,3 @@ def sources_of(found: Found, pods: list[Manifest]) -> Iterator[Source]:
             if called != layout.PREPARE:
                 place = name if number == MASTER_CONTAINER else container_name(number)
                 yield Source(tasks.get((number, called), f"{place}/{called}"), number, name, called)
-
-
-def _line(source: Source, line: bytes) -> LogLine:
-    return LogLine(source.label, line.decode(errors="replace"))
