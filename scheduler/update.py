@@ -5,6 +5,7 @@ The master decides, and whoever keeps the processes starts and stops them (docs/
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -53,12 +54,14 @@ class Updating:
         self._clock, self._pause = clock, pause
         self._said = ""
         self._under_way = False
+        self._back_by = math.inf  # the former plan, if it is put back
 
     def update(self) -> None:
         """Returns when the topology works by the new plan.
 
         Raises:
-            Refused: it was refused, or put back: the topology goes on as it was; or it has ended meanwhile.
+            Refused: it was refused, or put back: the topology goes on as it was, or waits for processes of its former
+                plan that do not come up either; or it has ended meanwhile.
             Unreachable: no master answered for a while; the same again finishes what is half done.
         """
         silent_until = self._clock() + self._silence
@@ -105,8 +108,9 @@ class Updating:
         if progress is None:
             return False
         if progress.running:
-            late = f": {', '.join(progress.late[:4])}" if progress.late else ""
-            self._tell(f"{progress.step}{late}")
+            late = ", ".join(progress.late[:4])
+            self._tell(f"{progress.step}: {late}" if late else progress.step)
+            self._goes_back(progress, late)
         elif progress.id == self._request.id:
             if progress.step == "refused":
                 raise Refused(
@@ -115,6 +119,20 @@ class Updating:
                 )
             return True
         return False
+
+    def _goes_back(self, progress: UpdateProgress, late: str) -> None:
+        """The former plan has as long to come up as the next one had."""
+        if progress.step != "putting back":
+            self._back_by = math.inf
+        elif self._back_by == math.inf:
+            self._back_by = self._clock() + self._request.patience
+        elif self._clock() >= self._back_by:
+            raise Refused(
+                f"the update was not made: {progress.reason}; the former plan is in force again, and "
+                f"{self._request.patience:g} s later {late or 'not all work by it'}",
+                hint="its spouts wait until all come up; `ardea logs` may say why they do not; an update to a version "
+                "that does is taken meanwhile",
+            )
 
     def _tell(self, what: str) -> None:
         if what != self._said:

@@ -119,8 +119,8 @@ class Updates:
         if self._draining is not None and self._request is not None:
             return UpdateProgress(self._request.id, "draining", tuple(self._late))
         if self._switching is not None and self._switch is not None:
-            step = "putting back" if self._switch.put_back else "switching"
-            return UpdateProgress(self._switch.id, step, tuple(self._late), self._switch.put_back)
+            step = "putting back" if self._put_back else "switching"
+            return UpdateProgress(self._switch.id, step, tuple(self._late), self._put_back)
         return self._last
 
     # --- the request ------------------------------------------------------------------------------------------
@@ -138,7 +138,8 @@ class Updates:
             aim = self._request.wanted if self._draining is not None and self._request is not None else present
             if wanted.same_as(aim) or (self._switch is not None and self._switch.id == request.id):
                 return
-            raise ProtocolError("UPDATE_RUNS", "another update is under way; wait until it is done")
+            if not self._put_back:
+                raise ProtocolError("UPDATE_RUNS", "another update is under way; wait until it is done")
         if ends:
             raise ProtocolError("UPDATE_REFUSED", ends)
         if wanted.same_as(present):
@@ -152,12 +153,28 @@ class Updates:
         wrong = renumbered(self._plan, plan, present.highest)
         if wanted.topology != present.topology or wrong:
             raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
-        self._request = request
-        rebuilt = wanted.build != present.build
-        self._difference = self._between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
+        difference = self._between(self._plan, plan, rebuilt=wanted.build != present.build, whole=wanted.whole)
+        if self._put_back:
+            self._instead(request, difference, now)
+            return
+        self._request, self._difference = request, difference
         self._draining = Draining(self._plan, self._difference, self._timeout(), now)
         self._hold(settle=False)
         self.look(ending, now)
+
+    @property
+    def _put_back(self) -> str:
+        """Why the former plan is in force again, as long as not all work by it."""
+        return "" if self._switch is None else self._switch.put_back
+
+    def _instead(self, request: UpdateRequest, difference: PlanDifference, now: float) -> None:
+        """Of a former plan that does not come up either: what rested for the switch from it still does."""
+        rests = self._memory is not None or (self._difference and difference.waits <= self._difference.waits)
+        if not rests:
+            raise ProtocolError("UPDATE_RUNS", "an update is being put back, and not all rests that this one changes")
+        if lost := self._bound(request) + self._owing(request):
+            raise ProtocolError("UPDATE_REFUSED", f"{few(lost)} would end, with what no other task can take over")
+        self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
 
     def _between(self, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool, whole: bool) -> PlanDifference:
         difference = PlanDifference.between(former, wanted, rebuilt=rebuilt, whole=whole)
@@ -213,7 +230,7 @@ class Updates:
 
     def _leave(self, request: UpdateRequest, now: float, *, late: bool) -> None:
         """Nothing is on its way that counts: the plan may go.  ``late``: nobody is waited for any more."""
-        if bound := self._bound():
+        if bound := self._bound(request):
             self._refuse(f"{few(bound)} would end, with a TaskState that no other task can take over")
         elif owing := self._owing(request):
             self._late = [f"{name} has rows that are not outside" for name in owing]
@@ -231,9 +248,8 @@ class Updates:
         gone = [task for name in sorted(tasks.keys() - left.keys()) for task in tasks[name]]
         return [] if self._memory is None else self._memory.owing(gone)
 
-    def _bound(self) -> list[str]:
-        assert self._request is not None
-        left = plan_of(self._request.wanted).tasks
+    def _bound(self, request: UpdateRequest) -> list[str]:
+        left = plan_of(request.wanted).tasks
         return [] if self._memory is None else self._memory.bound(task for task in self._plan.tasks if task not in left)
 
     def _begin_switch(self, wanted: Definition, former: Definition | None, switch: Switch, now: float) -> None:

@@ -153,3 +153,33 @@ def test_a_paused_task_that_has_not_begun_again_does_so_with_the_keys_of_the_nex
         cluster.activate()
         all_counted(cluster)
         assert Inside(cluster).store.records[-1].timeline == timeline, "no task had to go back"
+
+
+class Unborn(Count):
+    """Its process dies before anything else, from its third life on."""
+
+    lives = 0
+
+    def __init__(self):
+        Unborn.lives += 1
+        if Unborn.lives > 2:
+            raise ValueError("no such table")
+        super().__init__()
+
+
+@pytest.mark.parametrize("master", [False, True])
+def test_another_version_comes_in_place_of_a_former_one_that_does_not_come_up(master):
+    """Whoever is the master: all that rests, or does not, goes back to the last snapshot."""
+    Unborn.lives = 0
+    with Cluster(version(Unborn), containers=2, config=CONFIG, cost={"words": 0.02}) as cluster:
+        cluster.advance(4.0)
+        request = cluster.update_request(version(Afraid), patience=5.0)
+        cluster.run_until(lambda: (progress := cluster.update(request)) and progress.step == "putting back")
+        cluster.advance(20.0)
+        assert cluster.update(request).late
+        if master:
+            cluster.kill("master")
+            cluster.advance(5.0)
+        done = cluster.updated(cluster.update_request(version(), patience=20.0))
+        assert (done.step, done.reason) == ("done", "")
+        all_counted(cluster)

@@ -254,6 +254,60 @@ def test_a_version_that_does_not_come_up_is_put_back(cluster):
     assert all_arrived(cluster)
 
 
+class Once(Double):
+    """Does not begin in its second life, nor in later ones: what it needs is gone."""
+
+    lives = 0
+
+    def initialize(self, config, context):
+        Once.lives += 1
+        if Once.lives > 2:
+            raise ValueError("no such table")
+
+
+class Spoilt(Topology):
+    numbers = Numbers.spec(par=2)
+    double = Once.spec(inputs=[numbers], par=2)
+    sink = Sink.spec(inputs={double: Grouping.fields("n")})
+    config = Words.config
+
+
+@pytest.fixture
+def spoilt():
+    """An update of it is put back, and the former version does not come up."""
+    Numbers.acked, Once.lives = {}, 0
+    with Cluster(Spoilt, containers=2, seed=7, cost=SLOW) as cluster:
+        cluster.run_until(lambda: len(cluster.record.received["sink"]) > 50)
+        put_back(cluster)
+        yield cluster
+
+
+def put_back(cluster):
+    request = cluster.update_request(Broken, patience=5.0)
+    cluster.run_until(lambda: (progress := cluster.update(request)) and progress.step == "putting back")
+    cluster.advance(20)
+    assert cluster.update(request).late
+
+
+@pytest.mark.parametrize("died", [(), ("manager-1", "numbers-0")])
+def test_another_version_comes_in_place_of_a_former_one_that_does_not(spoilt, died):
+    """Spouts have been held since the first one; a second that does not come up either changes nothing."""
+    for name in died:
+        spoilt.kill(name)
+    put_back(spoilt)
+    progress = spoilt.updated(spoilt.update_request(Words, patience=20.0))
+    assert (progress.step, progress.reason) == ("done", "")
+    finish(spoilt)
+    assert all_arrived(spoilt)
+
+
+def test_a_new_master_does_not_know_what_rests(spoilt):
+    spoilt.kill("master")
+    spoilt.advance(5)
+    with pytest.raises(ProtocolError, match="an update is being put back, and not all rests that this one changes"):
+        spoilt.update(spoilt.update_request(Words))
+
+
 class Sulks(Bolt):
     """Acks nothing."""
 

@@ -163,6 +163,28 @@ def test_the_plan_is_sent_again_only_to_a_master_that_may_not_have_it():
     assert [bool(call.kwargs.get("body")) for call in control.ask.call_args_list] == [True, False, False, True, False]
 
 
+@pytest.mark.timeout(20)
+def test_a_former_plan_that_does_not_come_up_is_not_waited_for_longer_than_the_next_one_was():
+    progress = UpdateProgress("w", "putting back", ("a-0 does not work by it yet",), "after 60 s, b-0 was missing")
+    status = Status("pair-1", "RUNNING", "", 1, 2, [], [], 0, [], progress, {}, {}, [])
+    request = UpdateRequest(id="w", wanted=definition(Pair), base=1, patience=60.0)
+    now = [0.0]
+    work = Updating(
+        Mock(ask=Mock(return_value=status)),
+        request,
+        Mock(),
+        ended=lambda: False,
+        clock=lambda: now[0],
+        pause=lambda seconds: now.append(now.pop() + seconds),
+    )
+    told = (
+        "not made: after 60 s, b-0 was missing; the former plan is in force again, and 60 s later a-0 does not work by"
+    )
+    with pytest.raises(Refused, match=told):
+        work.update()
+    assert now[0] == pytest.approx(60.0, abs=1.0)
+
+
 @pytest.mark.parametrize(("final", "told"), [(True, "pair-1 has ended"), (False, "did not answer")])
 def test_when_the_master_is_silent_the_end_that_is_stored_counts(final, told):
     control = Mock(ask=Mock(side_effect=Unreachable("the master did not answer")))

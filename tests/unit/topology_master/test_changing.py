@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -173,7 +175,7 @@ class AnUpdate(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.board, self.now, self.life, self.memory = Board(), 0.0, {}, self.made_memory()
-        self.began = None
+        self.began, self.rested = None, frozenset()
         self._master()
         self.request = None
 
@@ -215,7 +217,7 @@ class AnUpdate(RuleBasedStateMachine):
         self.updates.requested(self.request, self.ending, self.now, ends="")
         assert before == (len(self.board.definitions), self.board.number)
 
-    @precondition(lambda self: self.updates.running)
+    @precondition(lambda self: self.updates.running and not self._back)
     @rule()
     def another(self):
         """Another one is refused while one is under way."""
@@ -223,6 +225,31 @@ class AnUpdate(RuleBasedStateMachine):
         other = UpdateRequest("other", changed(present, {"last": 5, "first": 7}), present.epoch, 1.0)
         with pytest.raises(ProtocolError, match="UPDATE_RUNS"):
             self.updates.requested(other, self.ending, self.now, ends="")
+
+    @precondition(lambda self: self._back)
+    @rule(name=st.sampled_from(["left", "second", "apart"]), tasks=st.integers(1, 4), rebuilt=st.booleans())
+    def another_instead(self, name, tasks, rebuilt):
+        """A former plan may not come up: another one is taken, unless it changes what did not have to rest."""
+        present, board = self.board.definitions[-1], self.board
+        next_ = changed(present, {name: tasks}, rebuilt=rebuilt)
+        waits = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).waits
+        before = len(board.definitions), board.number
+        self.request = UpdateRequest(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
+        with contextlib.suppress(ProtocolError):
+            self.updates.requested(self.request, self.ending, self.now, ends="")
+        if board.definitions[-1] is present:
+            assert before == (len(board.definitions), board.number)
+            gone = set(plan_of(present).tasks) - set(plan_of(next_).tasks)
+            lost = not waits <= self.rested if self.memory is None else self.memory.bound(gone)
+            assert lost or next_.same_as(present), "refused without need"
+        else:
+            assert self.memory is not None or waits <= self.rested, "switched while somebody did not rest"
+            assert (board.former, board.switch_record.put_back) == (present, "")
+        self._after()
+
+    @property
+    def _back(self):
+        return self.board.switch_record is not None and self.board.switch_record.put_back
 
     @rule(data=st.data(), rests=st.booleans(), open_=st.integers(0, 3), waiting=st.integers(0, 3), obeys=st.booleans())
     def reports(self, data, rests, open_, waiting, obeys):
@@ -252,6 +279,8 @@ class AnUpdate(RuleBasedStateMachine):
     def _look(self):
         before, back = len(self.board.definitions), self.board.former is not None
         ready = self._ready()
+        if self.updates._draining is not None:
+            self.rested = self.updates._draining.difference.waits
         self.updates.look(self.ending, self.now)
         over = back and self.board.switch_record is None
         assert not over or not self._stuck, "over before all have their state"
@@ -289,6 +318,7 @@ class AnUpdate(RuleBasedStateMachine):
     def a_new_master(self):
         """It goes on with a switch, or revokes the drain."""
         self._master()
+        self.rested = frozenset() if self.board.former is None else self.updates._difference.waits
         self.updates.begun()
         assert (self.board.held is not None) == (self.board.switch_record is not None)
         self._after()
