@@ -9,6 +9,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
     DEACTIVATE,
+    DEBUG,
     HELLO,
     HOLD,
     ORDER,
@@ -64,13 +65,13 @@ class Hellos:
     def ordered(self, order: Order) -> bool:
         """Keeps an order for whoever comes later; False: it is of a master whose term is over.
 
-        Those about snapshots are kept by :class:`ardea.stream_manager.timelines.Timelines`, and what a task is to find
-        of itself is for the life that is there now.
+        Those about snapshots are kept by :class:`ardea.stream_manager.timelines.Timelines`, and what a task is to log,
+        or to find of itself, is for the life that is there now.
         """
         if order.term < self._term:
             return False
         self._term = order.term
-        if order.kind == SNAPSHOTS or order.HasField("inspect"):
+        if order.kind in (SNAPSHOTS, DEBUG):
             return True
         self.orders.pop(OPPOSITES.get(order.kind, order.kind), None)
         self.orders[order.kind] = order

@@ -18,7 +18,6 @@ from ardea.plan.names import container_name
 from ardea.protocol.incarnations import describe
 from ardea.protocol.link import Port
 from ardea.protocol.wire_pb2 import (
-    DEBUG,
     END,
     EXIT,
     HELLO,
@@ -193,7 +192,7 @@ class Master:
 
     def debug(self, target: str, seconds: int) -> None:
         """Has a component, or one task by its name, log a sample of what it emits, for so long."""
-        self.orders.give(DEBUG, target=target, seconds=seconds)
+        self.orders.debug(target, seconds)
 
     # --- an update --------------------------------------------------------------------------------------------
 

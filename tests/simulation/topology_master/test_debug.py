@@ -1,0 +1,43 @@
+"""What a sample of emitted rows leaves behind: nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Topology
+from ardea.testing import Cluster, CollectBolt, RowsSpout
+from ardea.testing.inside import Inside
+
+
+class Endless(RowsSpout):
+    def initialize(self, config, context):
+        self.n = 0
+
+    def next_tuple(self):
+        self.n += 1
+        self.emit([self.n], tup_id=self.n)
+
+
+class Running(Topology):
+    spout = Endless.of(["row"], []).spec()
+    sink = CollectBolt.spec(inputs=[spout])
+
+
+@pytest.mark.parametrize("again", ["spout-0", "manager-1", "manager-2", "update"])
+def test_a_later_life_logs_no_rows(caplog, again):
+    """The verb asks again and again while somebody reads."""
+    with Cluster(Running, containers=2, cost={"spout": 0.05}) as cluster:
+        cluster.advance(2)
+        Inside(cluster).master.debug("spout", 15)
+        cluster.advance(20)
+        lines = [record for record in caplog.records if record.name == "spout-0.emits"]
+        assert lines
+        caplog.clear()
+        if again == "update":
+            assert cluster.updated(cluster.update_request(config={"topology.max.spout.pending": 70})).step == "done"
+        else:
+            cluster.kill(again)
+        emitted = len(cluster.record.emitted["spout"])
+        cluster.advance(20)
+        assert len(cluster.record.emitted["spout"]) > emitted
+        assert not [record for record in caplog.records if record.name == "spout-0.emits"]
