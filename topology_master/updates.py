@@ -169,8 +169,8 @@ class Updates:
 
     def _instead(self, request: UpdateRequest, difference: PlanDifference, now: float) -> None:
         """Of a former plan that does not come up either: what rested for the switch from it still does."""
-        rests = self._memory is not None or (self._difference and difference.waits <= self._difference.waits)
-        if not rests:
+        rest = frozenset() if self._difference is None else self._difference.waits
+        if self._memory is None and not difference.waits <= rest:
             raise ProtocolError("UPDATE_RUNS", "an update is being put back, and not all rests that this one changes")
         if lost := self._bound(request) + self._owing(request):
             raise ProtocolError("UPDATE_REFUSED", f"{few(lost)} would end, with what no other task can take over")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -235,8 +233,10 @@ class AnUpdate(RuleBasedStateMachine):
         waits = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).waits
         before = len(board.definitions), board.number
         self.request = UpdateRequest(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
-        with contextlib.suppress(ProtocolError):
+        try:
             self.updates.requested(self.request, self.ending, self.now, ends="")
+        except ProtocolError:
+            self.request = None
         if board.definitions[-1] is present:
             assert before == (len(board.definitions), board.number)
             gone = set(plan_of(present).tasks) - set(plan_of(next_).tasks)
