@@ -78,9 +78,18 @@ def test_it_is_on_as_long_as_asked_and_longer_when_asked_again():
     assert EmitLog("words-0", clock, always=True).on
 
 
-def test_it_is_in_the_topologys_format_however_an_author_sets_logging_up(lines, monkeypatch):
+@pytest.fixture
+def authors_logging(monkeypatch):
+    """Set up by an author's file."""
+    level = logging.root.level
     monkeypatch.setattr(logging.root, "handlers", [])
     logging.basicConfig(level=logging.ERROR, format="mine: %(message)s", stream=io.StringIO())
+    yield
+    logging.root.setLevel(level)
+
+
+@pytest.mark.usefixtures("authors_logging")
+def test_it_is_in_the_topologys_format_however_an_author_sets_logging_up(lines):
     for form in logs.FORMATS:
         EmitLog("words-0", Clock(), always=True, form=form).look([Buffer([(form, "\ud800")])])
     assert lines() == [r"default ('text', '\ud800')", r"default ('json', '\ud800')"]
