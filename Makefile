@@ -9,7 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 PHASE := @scripts/phase.sh
 PYTEST := $(BIN)/python -m pytest --durations=25
-AT_A_TIME = $(shell $(BIN)/python tests/machine.py)# tests of real processes, fewer on a slow machine: half of their time they wait
+MOST_AT_A_TIME := 4
+AT_A_TIME = $(shell $(BIN)/python tests/machine.py $(MOST_AT_A_TIME))# tests of real processes, fewer on a slow machine: half of their time they wait
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ardea/versions.py)
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
@@ -25,6 +26,7 @@ run: .venv/.installed ## count the words of Python's own sources in two containe
 test: style types layers generated unit processes ## lint, types, layers, unit tests, the tests of real processes that CI runs
 
 test-all: ALL := --all
+test-all: MOST_AT_A_TIME := 3# with four, Spark, Kubernetes and browsers starve one another on two cores
 test-all: style types layers generated unit processes ## the same with every test, and every example of hypothesis
 
 check: style types layers generated unit ## the quick part of the tests, three minutes
