@@ -86,7 +86,7 @@ class Orders:
                 _send(container, order)
 
     def debug(self, target: str, seconds: int) -> None:
-        """Those who are there log a sample of what they emit; whoever comes later would begin with the time anew."""
+        """Tasks that are there log a sample of what they emit.  The order is not kept: a later life would log from then on."""
         self.give(DEBUG, target=target, seconds=seconds)
         del self._orders[DEBUG]
 

@@ -33,7 +33,7 @@ class FileSpout(PartitionedSpout):
 
     @abstractmethod
     def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
-        """Rows from a position on, each with the position behind it; None for what is passed over.
+        """Rows from a position on, each with the position after it; None for what is passed over.
 
         ``end``: where a batch that comes again has ended, even if the file goes on there.
         """

@@ -47,7 +47,7 @@ class _Reader:
     Attributes:
         reading: whether a stream is open.
         stamp: when the last line was printed, as the cluster says; empty: none has come.
-        opened_at: by the clock of whoever follows; None: it has not begun.
+        opened_at: by the follower's clock; None: it has not begun.
         whole: whether nothing comes after what was read: its pod had ended before.
     """
 

@@ -16,7 +16,7 @@ from ardea.scheduler.kubernetes.objects import RootStatus
 
 LOOK_EVERY = 0.5
 BORNE_FOR = 60.0
-"""Seconds that the cluster may give no answer to whoever watches a topology."""
+"""Seconds without an answer of the cluster, after which watching a topology ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ class Unborn(Count):
 
 @pytest.mark.parametrize("master", [False, True])
 def test_another_version_comes_in_place_of_a_former_one_that_does_not_come_up(master):
-    """Whoever is the master: all that rests, or does not, goes back to the last snapshot."""
+    """Also by another master: all tasks go back to the last snapshot, whether they rest or not."""
     Unborn.lives = 0
     with Cluster(version(Unborn), containers=2, config=CONFIG, cost={"words": 0.02}) as cluster:
         cluster.advance(4.0)
