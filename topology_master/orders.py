@@ -86,7 +86,7 @@ class Orders:
                 _send(container, order)
 
     def debug(self, target: str, seconds: int) -> None:
-        """Tasks that are there log a sample of what they emit.  The order is not kept: a later life would log from then on."""
+        """Tasks that are there log a sample of what they emit.  It is not kept: a later life would log anew."""
         self.give(DEBUG, target=target, seconds=seconds)
         del self._orders[DEBUG]
 

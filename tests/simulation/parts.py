@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ardea import Bolt, Spout
-from ardea.testing import RowsSpout
+from ardea import Bolt, Spout, Topology
+from ardea.testing import CollectBolt, RowsSpout
 
 AB = RowsSpout.of(["word"], [["A" if i % 2 == 0 else "B"] for i in range(10)])
 """Heron's ABSpout: A and B in turn, ten of them."""
@@ -22,6 +22,11 @@ class Endless(Spout):
     def next_tuple(self):
         self.n += 1
         self.emit([self.n], tup_id=self.n)
+
+
+class Running(Topology):
+    spout = Endless.spec()
+    sink = CollectBolt.spec(inputs=[spout])
 
 
 class Identity(Bolt):

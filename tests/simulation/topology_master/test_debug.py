@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Topology
-from ardea.testing import Cluster, CollectBolt, RowsSpout
+from ardea.testing import Cluster
 from ardea.testing.inside import Inside
-
-
-class Endless(RowsSpout):
-    def initialize(self, config, context):
-        self.n = 0
-
-    def next_tuple(self):
-        self.n += 1
-        self.emit([self.n], tup_id=self.n)
-
-
-class Running(Topology):
-    spout = Endless.of(["row"], []).spec()
-    sink = CollectBolt.spec(inputs=[spout])
+from tests.simulation.parts import Running
 
 
 @pytest.mark.parametrize("again", ["spout-0", "manager-1", "manager-2", "update"])

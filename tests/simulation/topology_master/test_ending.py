@@ -14,7 +14,7 @@ from ardea import Bolt, FailedException, Grouping, Spout, Topology
 from ardea.protocol.wire_pb2 import REOPENED
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 from ardea.testing.inside import Inside
-from tests.simulation.parts import Identity, TupleCounter
+from tests.simulation.parts import Identity, Running, TupleCounter
 from tests.sizes import share
 
 
@@ -263,18 +263,6 @@ def test_nobody_is_left_when_a_topology_fails_with_held_output():
 @pytest.mark.parametrize("wait", [None, 0.0])
 def test_drain(wait):
     """A running topology is told to end: KILLED; with time, nothing is open any more."""
-
-    class Endless(RowsSpout):
-        def initialize(self, config, context):
-            self.n = 0
-
-        def next_tuple(self):
-            self.n += 1
-            self.emit([self.n], tup_id=self.n)
-
-    class Running(Topology):
-        spout = Endless.of(["row"], []).spec()
-        sink = CollectBolt.spec(inputs=[spout])
 
     with Cluster(Running, containers=2, cost={"spout": 0.01, "sink": 0.01}) as cluster:
         cluster.advance(3)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout
 from ardea.testing.inside import Inside
-from tests.simulation.parts import TupleCounter
+from tests.simulation.parts import Endless, Running, TupleCounter
 from tests.sizes import share
 
 
@@ -17,20 +17,6 @@ class Total(Topology):
     spout = RowsSpout.of(["row"], [[n] for n in range(20)]).spec()
     count = TupleCounter.spec(par=2, inputs=[spout])
     sink = CollectBolt.spec(inputs=[count])
-
-
-class Endless(RowsSpout):
-    def initialize(self, config, context):
-        self.n = 0
-
-    def next_tuple(self):
-        self.n += 1
-        self.emit([self.n], tup_id=self.n)
-
-
-class Running(Topology):
-    spout = Endless.of(["row"], []).spec()
-    sink = CollectBolt.spec(inputs=[spout])
 
 
 class GivesUp(RowsSpout):
@@ -295,9 +281,9 @@ def test_a_container_that_missed_the_pause_does_not_emit():
 class Apart(Topology):
     """Two branches, which the packing gives a container each."""
 
-    near = Endless.of(["row"], []).spec()
+    near = Endless.spec()
     end = CollectBolt.spec(inputs=[near])
-    far = Endless.of(["row"], []).spec()
+    far = Endless.spec()
     slow = CollectBolt.spec(inputs=[far])
 
 
