@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import Empty, Full, Queue
 from typing import Any
 
 from ardea.errors import NotFound, Unreachable, Unrecognized, UserError
@@ -26,6 +26,8 @@ SOURCES_EVERY = 3.0
 """Seconds between two looks for logs that have begun, and for streams that have ended."""
 ENDS_WITHIN = 120.0
 """Seconds that pods have to end after their topology: masters wait for their last scrape."""
+WAITING = 256
+"""Lines of all followed logs that wait at most for who prints them; then their connections wait."""
 _NEWEST_LINES = 100_000
 """Of one log, for a bundle."""
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\S+")
@@ -41,6 +43,35 @@ class Source:
     container: str
 
 
+class _Lines:
+    """From the readers of logs, each on a thread of its own, to who follows them."""
+
+    def __init__(self) -> None:
+        self._queue: Queue[LogLine] = Queue(WAITING)
+        self._left = threading.Event()
+
+    def put(self, line: LogLine) -> bool:
+        """Waits while many others do; whether it is still followed."""
+        while not self._left.is_set():
+            with contextlib.suppress(Full):
+                self._queue.put(line, timeout=LOOK_EVERY)
+                return True
+        return False
+
+    def get(self) -> LogLine | None:
+        """None: nothing came in a moment."""
+        with contextlib.suppress(Empty):
+            return self._queue.get(timeout=LOOK_EVERY)
+        return None
+
+    def empty(self) -> bool:
+        return self._queue.empty()
+
+    def leave(self) -> None:
+        """Nobody takes lines any more: readers end."""
+        self._left.set()
+
+
 class _Reader:
     """Follows one log through streams that end: because they break, or because its container does.
 
@@ -51,7 +82,7 @@ class _Reader:
         whole: whether nothing comes after what was read: its pod had ended before.
     """
 
-    def __init__(self, label: str, lines: SimpleQueue[LogLine]) -> None:
+    def __init__(self, label: str, lines: _Lines) -> None:
         """``lines`` takes what comes."""
         self._label, self._lines = label, lines
         self._of_stamp = 0
@@ -75,7 +106,8 @@ class _Reader:
                 continue
             self._of_stamp = self._of_stamp + 1 if stamp == self.stamp else 1
             self.stamp = stamp
-            self._lines.put(LogLine(self._label, text))
+            if not self._lines.put(LogLine(self._label, text)):
+                break
         self.reading = False
 
 
@@ -97,11 +129,14 @@ class PodLogs(Logs):
         pods = pods_of(self._cluster, self._found.id)
         sources = self._there(selection, pods)
         if follow:
-            lines: SimpleQueue[LogLine] = SimpleQueue()
-            readers = {source: _Reader(source.label, lines) for source in sources}
-            self._attend(readers, pods, tail, since)
-            yield None
-            yield from self._followed(selection, readers, lines)
+            lines = _Lines()
+            try:
+                readers = {source: _Reader(source.label, lines) for source in sources}
+                self._attend(readers, pods, tail, since)
+                yield None
+                yield from self._followed(selection, readers, lines)
+            finally:
+                lines.leave()
             return
         opened = [(source, self._opened(source, tail=tail, since=since)) for source in sources]
         for source, stream in opened:
@@ -109,7 +144,7 @@ class PodLogs(Logs):
         self.close()
 
     def _followed(
-        self, selection: str | None, readers: dict[Source, _Reader], lines: SimpleQueue[LogLine]
+        self, selection: str | None, readers: dict[Source, _Reader], lines: _Lines
     ) -> Iterator[LogLine | None]:
         """Until the topology has ended, and with it what it prints."""
         looked = heard = self._clock()
@@ -117,11 +152,7 @@ class PodLogs(Logs):
         while until is None or (
             self._clock() < until and (any(reader.reading for reader in readers.values()) or not lines.empty())
         ):
-            try:
-                line = lines.get(timeout=LOOK_EVERY)
-            except Empty:
-                line = None
-            yield line
+            yield lines.get()
             if until is not None or (now := self._clock()) < looked + SOURCES_EVERY:
                 continue
             looked = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import count, islice
 from queue import SimpleQueue
 
@@ -193,6 +194,31 @@ def test_a_pod_that_has_ended_is_read_once_more(place):
     place.breaks()
     looked(lines)
     assert len(place.opened) == 2
+
+
+def test_a_log_that_prints_faster_than_it_is_shown_waits(place, monkeypatch):
+    monkeypatch.setattr(module, "WAITING", 4)
+    place.begins(place.made())
+    lines = place.follows()
+    for number in range(20):
+        place.prints(str(number))
+    assert after(lines) == "0"
+    (stream,) = place.streams.values()
+    assert stream.qsize() > 10, "most of it is still with the cluster"
+    assert [after(lines) for _ in range(19)] == [str(number) for number in range(1, 20)]
+
+
+def test_readers_end_when_nobody_follows(place, monkeypatch):
+    monkeypatch.setattr(module, "WAITING", 1)
+    place.begins(place.made())
+    before = set(threading.enumerate())
+    lines = place.follows()
+    (reader,) = set(threading.enumerate()) - before
+    for number in range(5):
+        place.prints(str(number))
+    lines.close()
+    reader.join(10)
+    assert not reader.is_alive()
 
 
 def test_a_cluster_that_is_silent_is_borne_for_a_while(place, monkeypatch):
