@@ -363,10 +363,13 @@ class Bolt(Component):
         """
 
     def flush(self) -> None:
-        """All that feeds this task rests: emit, and ack or fail, what is held.  Called each time that happens."""
+        """Nothing comes for now: emit, and ack or fail, what is held.
+
+        Called each time that all that feeds this task rests, before each snapshot, and after ``end_of_input``.
+        """
 
     def end_of_input(self) -> None:
-        """Nothing will come any more: emit final results.  Called once, before ``close``; its emits are untracked."""
+        """Nothing will come any more: emit final results, untracked.  Called once, before the last ``flush``."""
 
     def emit(
         self,

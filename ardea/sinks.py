@@ -25,7 +25,7 @@ class Sink(Bolt):
     def write_batch(self, rows: Sequence[Row]) -> None:
         """Writes rows, in order; returns when they are there to stay.
 
-        One that returns earlier waits in :meth:`flush`, which is called before each snapshot.
+        One that returns earlier waits in :meth:`flush`, which is called before each snapshot and at the end.
         """
         raise NotImplementedError
 

@@ -32,6 +32,7 @@ class Quiet:
             with parts.user_code:
                 self._alarms.finish()
                 self._bolt.end_of_input()
+                self._bolt.flush()  # what came after the last rest
             parts.end(self._emitted, markers.final)
         elif markers.may_rest:
             with parts.user_code:

@@ -190,10 +190,6 @@ class TableSink(Bolt):
         """Nothing comes for now."""
         self._publish()
 
-    def end_of_input(self) -> None:
-        """Nothing comes any more."""
-        self._publish()
-
     def close(self) -> None:
         """The index stays."""
         self._index.close()

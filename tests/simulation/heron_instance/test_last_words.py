@@ -42,12 +42,27 @@ def raising(cls, name):
     return type("Raising", (cls,), {name: method})
 
 
+def raising_at_the_end(cls):
+    class Raising(cls):
+        ended = False
+
+        def end_of_input(self):
+            self.ended = True
+
+        def flush(self):
+            if self.ended:
+                raise ValueError("cannot")
+
+    return Raising
+
+
 @pytest.mark.parametrize(
     ("source", "passes"),
     [
         (raising(Source, "close"), Passes),
         (Source, raising(Passes, "close")),
         (Source, raising(Passes, "end_of_input")),
+        (Source, raising_at_the_end(Passes)),
     ],
 )
 def test_who_dies_as_it_ends_fails_the_topology_with_its_reason(source, passes):
@@ -55,6 +70,40 @@ def test_who_dies_as_it_ends_fails_the_topology_with_its_reason(source, passes):
     result = run(topology(source, passes), until=60)
     assert result.state == "FAILED"
     assert "died as it ended: ValueError: cannot at test_last_words.py:" in result.reason
+
+
+class Last(Passes):
+    """Emits at the end, when its reader has flushed already."""
+
+    def end_of_input(self):
+        self.emit([5])
+
+
+class Holds(Passes):
+    """Passes on in ``flush`` what it has taken."""
+
+    def initialize(self, config, context):
+        self.held = []
+
+    def process(self, tup):
+        self.held.append(tup[0])
+
+    def flush(self):
+        for n in self.held:
+            self.emit([n])
+        self.held = []
+
+
+@pytest.mark.parametrize("mode", ["ATMOST_ONCE", "ATLEAST_ONCE"])
+def test_rows_that_come_with_the_end_are_flushed(mode):
+    class Ending(Topology):
+        spout = Source.spec()
+        last = Last.spec(inputs=[spout])
+        holds = Holds.spec(inputs=[last])
+        sink = CollectBolt.spec(inputs=[holds])
+
+    result = run(Ending, config={"topology.reliability.mode": mode})
+    assert (result.state, result.inputs("sink")) == ("SUCCEEDED", [(n,) for n in range(6)])
 
 
 class SpeaksLate:

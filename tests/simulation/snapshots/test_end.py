@@ -43,6 +43,7 @@ class Totals(Count):
         Totals.heard.append((self.name, "taken", number))
 
     def end_of_input(self):
+        Totals.heard.append((self.name, "end", 0))
         for key, count in sorted(self.counts.items()):
             self.emit((key, count))
 
@@ -92,7 +93,7 @@ def test_the_last_snapshot_holds_what_was_emitted_at_the_end():
         last = Inside(cluster).store.records[-1].committed
     for name in ("count-0", "count-1"):
         mine = [what for who, *what in Totals.heard if who == name]
-        assert mine[-3:] == [["taken", last], ["committed", last], ["closed", 0]]
+        assert mine[-5:] == [["end", 0], ["flushed", 0], ["taken", last], ["committed", last], ["closed", 0]]
 
 
 def test_while_the_last_snapshot_cannot_be_stored_the_topology_waits():
