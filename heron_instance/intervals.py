@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ardea.protocol.wire_pb2 import StateFile
 from ardea.snapshots.manifest import state_name
 from ardea.snapshots.marks import Mark
-from ardea.snapshots.rows_file import SUFFIX, encode_rows, head_of, mark_of
+from ardea.snapshots.rows_file import SUFFIX, encode_rows, head_of
 from ardea.snapshots.state_file import Content
 
 FILE = 16 << 20
@@ -75,13 +75,9 @@ class Intervals:
         self._failed, self._again = False, -math.inf  # to write one; when it is tried again
         self._written: deque[tuple[Stretch, StateFile | Exception]] = deque()  # from another thread
 
-    def restored(self, file: StateFile, content: bytes) -> None:
-        """A file of the snapshot that is put back: its rows may not be outside.
-
-        Raises:
-            StateError: it cannot be read.
-        """
-        self._stretches.append(Stretch(mark_of(content, file.name), 0, file=file))
+    def restored(self, file: StateFile, mark: Mark) -> None:
+        """A file of the snapshot that is put back: its rows may not be outside."""
+        self._stretches.append(Stretch(mark, 0, file=file))
 
     def begin(self, timeline: int, snapshot: int) -> None:
         """The timeline begins from that snapshot, of which all is restored."""

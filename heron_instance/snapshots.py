@@ -25,6 +25,7 @@ from ardea.protocol.wire_pb2 import Order, SnapshotOrder, SnapshotReport, StateF
 from ardea.sinks import TwoPhaseSink
 from ardea.snapshots.manifest import File, Part, decode_manifest, manifest_name, state_name
 from ardea.snapshots.marks import Mark
+from ardea.snapshots.rows_file import mark_of
 from ardea.snapshots.state_file import Content
 
 MOST_DELTAS = 50
@@ -225,8 +226,7 @@ class TaskSnapshots:
         for part in (*others, *own):
             self._load_part(number, part, states)
         for part in parts:
-            if states.inherits(part.index):
-                self._load_rows(number, part, states)
+            self._load_rows(number, part, states, len(parts))
         states.loaded(len(parts))
         if not own or not states.of_as_many(len(parts)) or not manifest.timeline:
             return ()  # what lies there holds keys of others, or not all of this one's, or a savepoint's
@@ -238,9 +238,13 @@ class TaskSnapshots:
                 content = self._checked(number, file)
                 states.load(content, file.name, part.index, own=part.index == self._task.index)
 
-    def _load_rows(self, number: int, part: Part, states: States) -> None:
-        """Of a sink: those that may not be outside."""
-        for file in part.files:
+    def _load_rows(self, number: int, part: Part, states: States, tasks: int) -> None:
+        """Of a sink with so many former tasks: those that may not be outside, of each owner all at one task.
+
+        Who has taken them stands in their heads; where as many tasks are there, each keeps what it has.
+        """
+        as_many = states.of_as_many(tasks)
+        for file in part.files if not as_many or states.inherits(part.index) else ():
             if not is_rows(file.name):
                 continue
             if states.intervals is None:
@@ -249,7 +253,10 @@ class TaskSnapshots:
                     f" {part.component} is no TwoPhaseSink any more",
                     hint="Start the topology as it was, let it write them, and change it then.",
                 )
-            states.intervals.restored(_state_file(file), self._checked(number, file))
+            content = self._checked(number, file)
+            mark = mark_of(content, file.name)
+            if as_many or states.inherits(mark.task):
+                states.intervals.restored(_state_file(file), mark)
 
     def _checked(self, number: int, file: File) -> bytes:
         content = self._read(file.name)

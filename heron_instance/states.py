@@ -196,7 +196,7 @@ class States:
         return self._keys is not None and self._keys.tasks == tasks
 
     def inherits(self, index: int) -> bool:
-        """Whether rows that the task of that index had kept are this one's to write outside, each being one task's."""
+        """Whether rows that the task of that index has taken are this one's to write outside, each being one task's."""
         return self._keys is not None and index % self._keys.tasks == self._keys.index
 
     def needs(self, index: int, tasks: int) -> bool:
