@@ -93,7 +93,7 @@ class Alarms:
         """As many timers and windows as are due, and fit into a slice of time; no windows while it is the turn of rows.
 
         Returns whether the task was at rest and had some, as soon as all are done.  All timers that go by the
-        watermark are called: what they emit comes ahead of it.
+        watermark are called: what they emit comes ahead of it.  They set no others where it is infinite.
         """
         env, timers = self._env, self._env.states.timers
         if self._parts.reporter.markers.closed:
@@ -103,11 +103,13 @@ class Alarms:
         waited = self._waits
         if timers is not None and timers.next <= (now := self._time):
             self._works()
+            timers.sets_none = now == _LAST
             while (timer := timers.take(now)) is not None:
                 with self._parts.user_code:
                     self._bolt.on_timer(timer.name, timer.key, timer.at)
                 if env.clock() >= until and not self._event:
                     break
+            timers.sets_none = False
         if self.windows is not None and self.windows.wait() <= 0:
             self._works()
             if not rows_wait or env.clock() >= self._gives_way:

@@ -31,12 +31,15 @@ class TimerTable:
     def __init__(self, lower: Lower) -> None:
         """``lower``: of (key, name)."""
         self.table = KeyedTable(lambda: None, lower)
+        self.sets_none = False  # or calls that set others would never end
         self._name = lower.name
         self._order: list[Timer] | None = None  # a heap, with some that are over; None: what is there is not known yet
         self._count = 0
 
     def set(self, key: Any, at: float, name: str = "") -> None:
         """Has ``on_timer(name, key, at)`` called once, as soon as it is ``at``; it replaces one of that key and name.
+
+        By event time, ``on_timer`` sets none once the watermark is infinite.
 
         Args:
             key: one of the task's.
@@ -56,7 +59,10 @@ class TimerTable:
         except EncodingError as error:
             raise UserError(f"state {self._name!r}: {error.message}", hint=error.hint) from error
         order = self._known()
-        self._count += (key, name) not in self.table  # raises for a key of another task
+        fresh = (key, name) not in self.table  # raises for a key of another task
+        if self.sets_none:
+            return
+        self._count += fresh
         self.table[key, name] = timer.at
         heapq.heappush(order, timer)
         if len(order) > 2 * self._count + _MOST_STALE:

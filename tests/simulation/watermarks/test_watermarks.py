@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ardea import END, Grouping, Source, SourceSpout, Timestamps, Topology
+from ardea import END, Bolt, Grouping, Source, SourceSpout, Timers, Timestamps, Topology
 from ardea.errors import TopologyError
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
@@ -17,6 +17,7 @@ from ardea.testing.kit import Schedule
 from tests.simulation.schedules import targets
 from tests.simulation.snapshots.counted import EffectivelyOnce, tables_of
 from tests.simulation.watermarks.timed import (
+    WINDOW,
     Exact,
     Passes,
     Results,
@@ -189,6 +190,39 @@ def test_timers_come_ahead_of_the_next_row_where_both_were_set_aside_for_a_barri
     result = run(Aside, seed=9, cost={"rows": 0.06, "slow": 0.9}, config=config)
     assert (result.state, result.record.errors) == ("SUCCEEDED", [])
     assert sum(count for _, _, count in result.record.tuples("windows")) == Stamped.most + Slow.most
+
+
+class Again(Bolt):
+    """A timer that sets itself again, and one of another key, which it would move."""
+
+    outputs = ("spout", "at", "watermark")
+    timers = Timers(time="event")
+
+    def process(self, tup):
+        for spout in (tup["spout"], "other"):
+            if self.timers.get(spout) is None:
+                self.timers.set(spout, tup["at"] + WINDOW)
+
+    def on_timer(self, name, key, at):
+        assert at < 1000.0, "without end"
+        self.emit((key, at, self.watermark))
+        self.timers.set(key, at + WINDOW)
+        self.timers.set("other", at + WINDOW)
+
+
+class SetAgain(Topology):
+    rows = Stamped.spec()
+    again = Again.spec(inputs={rows: Grouping.GLOBAL})
+
+
+@pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+def test_at_the_end_each_timer_that_is_set_is_called_and_sets_no_other(mode):
+    result = run(SetAgain, seed=9, cost=COST, config={"topology.reliability.mode": mode})
+    assert (result.state, result.record.errors) == ("SUCCEEDED", [])
+    rows = result.tuples("again")
+    assert sorted(str(key) for key, _, watermark in rows if watermark == math.inf) == ["0", "other"]
+    assert all(watermark == math.inf or at <= watermark for _, at, watermark in rows)
+    assert len(rows) > 10, "they set themselves again while rows came"
 
 
 def windowed(seed, containers, faults):
