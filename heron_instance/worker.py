@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable
 
+from ardea.errors import printable
+
 Done = Callable[[Exception | None], None]
 
 
@@ -31,5 +33,7 @@ class Worker:
                 function()
             except Exception as error:
                 done(error)
+            except BaseException as error:  # of a client's own; without the thread nobody would be called any more
+                done(RuntimeError(f"{type(error).__name__}: {printable(error)}"))
             else:
                 done(None)
