@@ -193,6 +193,25 @@ def test_a_type_that_does_not_read_the_old_state_is_an_error_that_says_where(kin
     assert "default" in caught.value.hint
 
 
+def test_where_nobody_can_tell_that_a_type_was_taken_away_objects_are_read_as_dicts():
+    class Before(Bolt):
+        one = TaskState(default=None, type=Loose | None)
+
+    class After(Bolt):
+        one = TaskState(default=None)
+
+    before, after = Before(), After()
+    states = States(before, ALL)
+    before.one = Loose("x")
+    states.freeze()
+    States(after, ALL).load(b"".join(states.pieces(full=True)), "f")
+    assert after.one == {"name": "x", "more": None, "bag": {}}
+    for kind, value in ((Loose, Loose("y")), (Line, Line("a", Decimal("NaN")))):
+        table = table_of(kind)
+        table["k"] = value
+        assert isinstance(again(table, None)["k"], dict)
+
+
 def test_a_type_is_given_to_values_that_had_none():
     table = table_of(None)
     table.update({"a": 1, "b": {"url": "x"}, "c": [1, 2]})
