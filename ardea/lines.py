@@ -85,6 +85,7 @@ class LineReader:
 
     def __init__(self, source: Lines, path: str, at: int) -> None:
         self._source, self._path, self._at = source, path, at
+        self._removed = False
         try:
             self._file = Path(path).open("rb")  # noqa: SIM115 -- as long as the reader
         except FileNotFoundError:
@@ -94,7 +95,7 @@ class LineReader:
             raise PositionLost(f"the file has only {size:,} bytes")
 
     def read(self, most: int) -> Any:
-        """Whole lines; the last of a file that is not followed may lack its end."""
+        """Whole lines; the last of a file to which nobody appends may lack its end."""
         begin = self._at
         rows: list[Values] = []
         self._file.seek(begin)
@@ -102,12 +103,12 @@ class LineReader:
             if not line.endswith(b"\n"):
                 if len(line) == LONGEST:
                     raise UserError(f"the line at byte {self._at:,} of {self._path} has more than {LONGEST:,} bytes")
-                if self._source.follow:
+                if self._source.follow and not self._removed:
                     break
             if (row := self._translated(line)) is not None:
                 rows.append(row)
             self._at += len(line)
-        return rows if self._at > begin else self._nothing()
+        return rows if self._at > begin else self._nothing(most)
 
     def _translated(self, line: bytes) -> Values | None:
         try:
@@ -121,18 +122,20 @@ class LineReader:
                 hint="Correct it, or give a translate= that returns None for such lines; it is read again then.",
             ) from error
 
-    def _nothing(self) -> Any:
+    def _nothing(self, most: int) -> Any:
         """No whole line is there."""
         held = os.fstat(self._file.fileno())
         if held.st_size < self._at:
             raise PositionLost(f"the file has only {held.st_size:,} bytes")
-        if not self._source.follow:
+        if self._removed:
+            self._source.removed.add(self._path)
+        if self._removed or not self._source.follow:
             return END
         try:
             present = Path(self._path).stat()
         except FileNotFoundError:
-            self._source.removed.add(self._path)
-            return END
+            self._removed = True
+            return self.read(most)  # what was appended before that
         if not os.path.samestat(held, present):
             raise PositionLost("another file has taken its name")
         return []

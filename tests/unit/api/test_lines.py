@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
 import pytest
 
@@ -67,6 +68,32 @@ def test_a_file_that_is_followed_gives_whole_lines_and_ends_when_it_is_removed(t
     assert reader.read(9) == again.read(9) == [("two",), ("three",)]
     path.unlink()
     assert reader.read(9) is END
+
+
+def test_a_file_that_is_removed_is_read_to_its_end(tmp_path, opened, monkeypatch):
+    """Also what was appended since the last look at it, and a last line without its end."""
+    path = tmp_path / "a"
+    path.write_bytes(b"one\n")
+    source = Lines(path, follow=True)
+    reader = opened(source, str(path), None)
+    assert (reader.read(9), reader.read(9)) == ([("one",)], [])
+    fstat = os.fstat
+
+    def stands_still(file):
+        """As the task may, while others append and remove."""
+        monkeypatch.setattr(os, "fstat", fstat)
+        with path.open("ab") as appended:
+            appended.write(b"two\nthree\nfo")
+        path.unlink()
+        return fstat(file)
+
+    monkeypatch.setattr(os, "fstat", stands_still)
+    assert reader.read(2) == [("two",), ("three",)]
+    path.touch()
+    assert source.list_partitions() == [str(path)]
+    assert (reader.read(2), reader.position(), reader.read(2) is END) == ([("fo",)], 16, True)
+    with pytest.raises(UserError, match="another file has taken its name"):
+        source.list_partitions()
 
 
 def test_a_name_that_comes_back_before_the_task_has_forgotten_it_is_an_error(tmp_path, opened):
