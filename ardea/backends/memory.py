@@ -82,19 +82,21 @@ class Lower:
 
     def __iter__(self) -> Iterator[Any]:
         layer, base = self.layer, self.base
-        if layer is None or base.expired(layer.written):  # with it all that is older
+        if layer is None:
             yield from base
             return
-        yield from layer.puts
+        if not base.expired(layer.written):
+            yield from layer.puts
         for key in base:
             if key not in layer.puts and key not in layer.gone:
                 yield key
 
     def __len__(self) -> int:
         layer, base = self.layer, self.base
-        if layer is None or base.expired(layer.written):
+        if layer is None:
             return len(base)
-        return len(base) + sum(key not in base for key in layer.puts) - sum(key in base for key in layer.gone)
+        puts = 0 if base.expired(layer.written) else len(layer.puts)
+        return len(base) + puts - sum(key in base for key in itertools.chain(layer.puts, layer.gone))
 
     def check(self, found: list[Any]) -> None:
         """Whether all these keys, each once, are the task's; those that are known are not hashed again.
@@ -123,8 +125,10 @@ class Lower:
         if self._merging is not None:
             while not self.settle():
                 pass
-        if self.layer is not None and not self.base.expired(self.layer.written):
-            fresh = fresh.over(self.layer)
+        if (older := self.layer) is not None:
+            if self.base.expired(older.written):  # below it may be what was written at no time
+                older = Layer({}, older.gone | older.puts.keys())
+            fresh = fresh.over(older)
         self.layer = fresh
 
     def pieces(self, *, full: bool) -> Iterator[Piece]:

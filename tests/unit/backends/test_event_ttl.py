@@ -16,6 +16,7 @@ from ardea.backends import memory
 from ardea.backends.bases import MemoryBackend
 from ardea.backends.chosen import Scratch
 from ardea.backends.contract import PARTS
+from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.rocksdb import RocksBackend
 from ardea.heron_instance.states import States
 from ardea.snapshots.key_groups import Keys
@@ -117,6 +118,11 @@ class Lives(RuleBasedStateMachine):
         self.files = [content] if full else [*self.files, content]
         self.states.stored()
 
+    @precondition(lambda self: self.writing is not None)
+    @rule()
+    def abandoned(self):
+        self.writing = None
+
     @rule()
     def settles(self):
         self.states.settle()
@@ -204,6 +210,40 @@ def test_what_was_written_before_there_was_a_watermark_counts_from_the_first_sna
     bolt.watermark += 1.0
     barrier(states, files)
     assert dict(bolt.counts) == {}
+
+
+@pytest.mark.parametrize("made", [MemoryBackend, RocksBackend])
+def test_what_an_abandoned_snapshot_has_replaced_or_deleted_stays_away_when_its_time_is_over(made, tmp_path):
+    now, backend, pieces = NEVER, Scratch(made, tmp_path).open(), []
+
+    def table_of(state):
+        base = backend.base(state, ALL, TTL, lambda: now)
+        return KeyedTable(lambda: 0, Lower(state, ALL, base=base, clock=lambda: max(now, 0.0)))
+
+    def snapshot(*, stored):
+        table.freeze()
+        if stored:
+            pieces.extend(table.lower.pieces(full=not pieces))
+            table.lower.stored()
+            while not table.lower.settle():
+                pass
+
+    table = table_of("before")
+    table.update({"replaced": 1, "deleted": 1})
+    snapshot(stored=True)
+    now = 1000.0
+    table["replaced"] = 2
+    del table["deleted"]
+    snapshot(stored=False)
+    now += TTL
+    assert (len(table), dict(table), table.get("replaced")) == (0, {}, None)
+    snapshot(stored=True)
+    assert (len(table), dict(table)) == (0, {})
+    table = table_of("after")
+    for piece in pieces:
+        table.lower.load(piece)
+    assert (len(table), dict(table)) == (0, {})
+    backend.close()
 
 
 def test_without_snapshots_too_values_live_by_the_watermark():
