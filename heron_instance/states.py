@@ -206,7 +206,7 @@ class States:
             return False
         if any(state.share == "all" or tasks != keys.tasks for state in self._lists.values()):
             return True
-        if not self._tables:
+        if not self._tables and self._unknown is None:
             return False
         theirs = owned_by(index, tasks, keys.groups)
         return theirs.start < keys.owned.stop and keys.owned.start < theirs.stop

@@ -47,6 +47,34 @@ def test_what_a_snapshot_holds_of_a_state_is_there_when_it_is_asked_for():
     assert file(again) == file(states)
 
 
+class Bare(Bolt):
+    """It declares no state."""
+
+
+def bare(index, tasks):
+    return States(Bare(), Keys("count", index, tasks, 720, 1))
+
+
+def test_among_more_tasks_the_keys_of_a_state_that_is_asked_for_go_with_their_groups():
+    """Files are read before `initialize` has asked for it."""
+    files = []
+    for index in range(2):
+        states = bare(index, 2)
+        table = states.add(named("errors"))
+        table.update({key: key for key in range(100) if ALL.group(key) in owned_by(index, 2, 720)})
+        files.append(file(states))
+    found = []
+    for index in range(4):
+        states = bare(index, 4)
+        for former in range(2):
+            if states.needs(former, 2):
+                states.load(files[former], "f", former, own=former == index)
+        states.loaded(2)
+        found += states.add(named("errors"))
+        states.complete()
+    assert sorted(found) == [*range(100)]
+
+
 def test_what_nobody_asks_for_is_dropped():
     states = States(Count(), ALL)
     states.add(named("errors"))["a"] = 1
