@@ -13,7 +13,7 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.plan.keyed import KeyedComponent
-from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name
+from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name, text_of
 from ardea.snapshots.pieces import WATERMARK, Kind, pieces
 from ardea.snapshots.place import Files
 
@@ -117,40 +117,55 @@ def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, want
         target: where to.
         savepoint: its manifest is the snapshot's own.
         anew: whether what the same request has left in ``target`` is replaced, as rows have flowed since.
-        wanted: asked before each file; False: nobody waits for it any more.
+        wanted: asked before each file, ``savepoint.json`` among them; False: nobody waits for it any more.
 
     Raises:
         Conflict: ``target`` has a savepoint already, or other files.
         StateError: a file is damaged, or nobody waits any more; what was copied is deleted.
         OSError: a file cannot be read or written; likewise.
     """
-    there = target.names()
-    if DESCRIPTION in there:
-        former = read(target)
+    former = _former(target)
+    if former is not None:
         if former.request != savepoint.request:
             raise Conflict("a savepoint lies there already, which is never overwritten")
         if not anew:
             return former
-    elif any(not name.startswith(_PREFIX) for name in there):
-        raise Conflict("other files lie there, and a savepoint has a folder of its own")
-    names = {name: f"{_PREFIX}{name.replace('/', '-')}" for name in savepoint.manifest.names}
+    # Each attempt has a snapshot of its own, and so names of its own: one that is given up deletes no other one's.
+    attempt = f"{_PREFIX}{text_of(savepoint.number)}"
+    names = {name: f"{attempt}-{name.replace('/', '-')}" for name in savepoint.manifest.names}
     try:
         states: dict[str, dict[str, str]] = {}
         for part, file, content in contents(source, savepoint.manifest):
-            if not wanted():
-                raise StateError("it took too long to copy")
+            _check_wanted(wanted)
             target.write(names[file.name], [content])
             if file.name.endswith(STATE_FILES):
                 known = states.setdefault(part.component, {})
                 found = (piece for piece in pieces(content, file.name) if piece.state != WATERMARK)
                 known.update((piece.state, KINDS[piece.kind]) for piece in found)
         stored = msgspec.structs.replace(savepoint, manifest=_renamed(savepoint.manifest, names), states=states)
+        _check_wanted(wanted)
+        if _former(target) != former:
+            raise Conflict("another savepoint was finished there meanwhile")
         target.write(DESCRIPTION, [encode(stored)])
     except BaseException:
-        if DESCRIPTION not in there:
-            target.delete(names.values())
+        target.delete(names.values())
         raise
     return stored
+
+
+def _former(target: Files) -> Savepoint | None:
+    """What lies there; Conflict: other files."""
+    there = target.names()
+    if DESCRIPTION in there:
+        return read(target)
+    if any(not name.startswith(_PREFIX) for name in there):
+        raise Conflict("other files lie there, and a savepoint has a folder of its own")
+    return None
+
+
+def _check_wanted(wanted: Callable[[], bool]) -> None:
+    if not wanted():
+        raise StateError("it took too long to copy")
 
 
 def _renamed(manifest: Manifest, names: dict[str, str]) -> Manifest:

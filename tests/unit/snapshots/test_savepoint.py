@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
@@ -59,7 +60,7 @@ def test_all_files_are_there_under_the_lowest_number(folder):
     one = saved(folder)
     assert read(folder) == one
     assert sorted(folder.names()) == [
-        DESCRIPTION, "t0/0.1/t3-1.5-1-1.base", "t0/0.1/t3-1.6-1-1.delta", "t0/0.1/t3-1.6-2-1.rows",
+        DESCRIPTION, "t0/0.1/1.6-t3-1.5-1-1.base", "t0/0.1/1.6-t3-1.6-1-1.delta", "t0/0.1/1.6-t3-1.6-2-1.rows",
     ]  # fmt: skip
     assert (one.manifest.number, one.manifest.timeline, one.number, one.timeline) == (NUMBER, 0, MANIFEST.number, 3)
     assert [content for *_, content in contents(folder, one.manifest)] == list(CONTENT.values())
@@ -84,8 +85,7 @@ def test_other_files_stay_alone(folder):
 
 
 def test_the_same_request_goes_on_where_a_master_died(folder):
-    folder.write("t0/0.1/t3-1.4-1-1.base", [b"of another snapshot"])
-    folder.write("t0/0.1/t3-1.5-1-1.base", [b"ba"])
+    folder.write("t0/0.1/1.5-t3-1.5-1-1.base", [b"ba"])
     with pytest.raises(NotFound, match="it was begun, and never finished"):
         read(folder)
     assert len(list(contents(folder, saved(folder).manifest))) == 3
@@ -115,11 +115,33 @@ def test_what_is_damaged_or_missing_is_not_copied(folder, name):
         assert folder.names() == []
 
 
-def test_nobody_waits_any_more(folder):
-    looks = iter([True, True, False])
+@pytest.mark.parametrize("files", [2, 3])
+def test_nobody_waits_any_more(folder, files):
+    """Nor for the description, once all files are copied."""
+    looks = iter([True] * files + [False])
     with pytest.raises(StateError, match="it took too long to copy"):
         saved(folder, wanted=lambda: next(looks))
     assert folder.names() == []
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_one_that_was_given_up_and_wakes_leaves_the_next_one_in_the_same_folder_alone(folder, refused):
+    """It is a thread that sits in a slow write, or that of a former master on another machine, which still waits."""
+    later = replace(SAVEPOINT, request="s", number=SAVEPOINT.number + 1)
+    looks = []
+
+    def wanted():
+        if not looks:
+            saved(folder, later)
+        looks.append(1)
+        return not refused or len(looks) < 3
+
+    why = "it took too long to copy" if refused else "another savepoint was finished there meanwhile"
+    with pytest.raises((StateError, Conflict), match=why):
+        saved(folder, wanted=wanted)
+    assert read(folder).request == "s"
+    assert [content for *_, content in contents(folder, read(folder).manifest)] == list(CONTENT.values())
+    assert len(folder.names()) == 4
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -1, -20])
@@ -132,8 +154,6 @@ def test_a_description_that_was_cut_is_no_savepoint(folder, cut):
 
 
 def test_another_format_is_named(folder):
-    from msgspec.structs import replace
-
     folder.write(DESCRIPTION, [encode(replace(SAVEPOINT, format=9))])
     with pytest.raises(StateError, match="is of format 9, and this Ardea reads format 1"):
         read(folder)
