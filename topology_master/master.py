@@ -359,7 +359,8 @@ class Master:
 
     def _coordinate(self, coordination: Coordination, now: float) -> float:
         before = coordination.snapshots.record
-        coordination.snapshots.schedule.hold(quiet=self.updates.running or self.departures.running)
+        last = self.savepoints.ends and coordination.demanded is not None  # what comes after it would count twice
+        coordination.snapshots.schedule.hold(quiet=self.updates.running or self.departures.running or last)
         due = coordination.tick(now)
         self._news |= coordination.snapshots.record is not before  # an update or a departure may wait for it
         return due

@@ -6,11 +6,12 @@ from collections import Counter
 
 import pytest
 
-from ardea import Grouping, Topology
+from ardea import Bolt, Grouping, KeyedState, Timers, Topology
 from ardea.snapshots.savepoint import read
+from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.testing.memory_store import Held
-from tests.simulation.snapshots.counted import folded
+from tests.simulation.snapshots.counted import EffectivelyOnce, folded
 from tests.simulation.snapshots.test_savepoints import asked, begun, copying, request, saved
 from tests.simulation.snapshots.test_sinks import CONFIG, ended, run, table
 from tests.simulation.snapshots.written import ROWS, Numbered, Writes, covered
@@ -52,6 +53,46 @@ def test_a_kill_with_a_savepoint_and_a_topology_from_it_write_each_row_once(begu
     with begun(moved(tasks), files, config=CONFIG, containers=2, cost={"rows": 0.02}) as other:
         ended(other, ordered=False)
     assert len(table.rows) > before
+
+
+class Later(Bolt):
+    """Each row goes on six seconds after it came."""
+
+    outputs = Numbered.outputs
+    rows = KeyedState(default=list)
+    timers = Timers()
+
+    def initialize(self, config, context):
+        self._now = context.now
+
+    def process(self, tup):
+        self.rows[tup["word"]].append(tup.values)
+        self.timers.set(tup["word"], self._now() + 6.0)
+
+    def on_timer(self, name, key, at):
+        self.emit_many(self.rows.pop(key))
+
+
+class Delayed(Topology):
+    rows = Numbered.spec(par=2)
+    later = Later.spec(inputs={rows: Grouping.fields("word")})
+    sink = Writes.spec(inputs=[later])
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_timers_do_while_it_is_copied_does_not_count(table, refused):
+    """They fire again in a topology that begins from it; where it is refused, snapshots go on."""
+    with Cluster(EffectivelyOnce(Delayed), config=CONFIG, cost={"rows": 0.02}) as cluster:
+        copying(cluster, 10.0, 10.0)
+        cluster.advance(1.2)
+        ends = request(patience=9.0 if refused else 30.0, ends=True)
+        cluster.run_until(lambda: asked(cluster, ends).step == "copying")
+        cluster.advance(7.0)
+        number = Inside(cluster).master.coordination.snapshots.record.committed
+        assert number == Inside(cluster).master.coordination.demanded.number
+        assert table.rows == []
+        cluster.run_until(lambda: table.rows or cluster.over, 60)
+        assert (table.rows == []) == (cluster.state == "KILLED") == (not refused)
 
 
 def test_what_was_written_after_the_savepoint_comes_again_and_nothing_before_it(begun, table):
