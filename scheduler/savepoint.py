@@ -43,7 +43,7 @@ class Saving:
         control: ControlPort,
         wanted: Wanted,
         say: Callable[[str], None],
-        why: Callable[[], str] = str,
+        why: Callable[[], str | None] = str,
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
@@ -54,7 +54,7 @@ class Saving:
             control: the way to the master.
             wanted: what it is asked for.
             say: hears how far it is.
-            why: the reason of the topology's state, where no master answers.
+            why: the reason of the topology's state, where no master answers; None: it is gone.
             clock: seconds, steady.
             pause: waits so many seconds.
         """
@@ -117,14 +117,16 @@ class Saving:
     def _left(self) -> SavepointProgress | None:
         """What lies there, where a master has ended the topology before it could say so.
 
-        Nobody but pods may reach it: then the topology's state says only that it is there.
+        Nobody but pods may reach it: then the topology's state says only that it is there.  While the topology goes on,
+        one that lies there says nothing: the next master lets rows flow, and replaces it.
         """
         if not self._wanted.ends:
             return None
-        if self._why() == ended_with(self._wanted.folder):
+        why = self._why()
+        if why == ended_with(self._wanted.folder):
             known = SavepointProgress(id=self._wanted.id, step="done", folder=self._wanted.folder)
             return self._read() or known
-        return self._read()
+        return self._read() if why is None else None
 
     def _read(self) -> SavepointProgress | None:
         try:

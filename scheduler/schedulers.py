@@ -301,12 +301,12 @@ class Handle(Closing, ABC):
         """What else its place knows, beyond :meth:`describe` and logs: metrics, ends, events.  By default nothing."""
         yield from ()
 
-    def why(self) -> str:
-        """Why it is in its present state; empty: nobody knows."""
+    def why(self) -> str | None:
+        """Why it is in its present state; empty: nobody knows; None: the state does not know it any more."""
         try:
             execution = self.look().execution
-        except (NotFound, ClusterError):
-            return ""
+        except (NotFound, ClusterError) as error:
+            return None if isinstance(error, NotFound) else ""
         return "" if execution is None else execution.reason
 
     def runs(self) -> bool:

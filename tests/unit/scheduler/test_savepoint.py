@@ -41,7 +41,7 @@ def says(step="", state="RUNNING", request="r", **more):
     return Status("words-1", state, "", 1, 1, [], [], 0, [], None, {}, {}, [], savepoint=progress)
 
 
-def save(*answers, folder="/there", ends=False):
+def save(*answers, folder="/there", ends=False, why=str):
     """(progress, what was said, what was asked)."""
     now, said, control = [0.0], [], Control(*answers)
 
@@ -49,7 +49,7 @@ def save(*answers, folder="/there", ends=False):
         now[0] += seconds
 
     wanted = Wanted("words-1", "r", folder, 30.0, ends)
-    done = Saving(control, wanted, said.append, clock=lambda: now[0], pause=pause).save()
+    done = Saving(control, wanted, said.append, why, clock=lambda: now[0], pause=pause).save()
     return done, said, control.asked
 
 
@@ -100,15 +100,24 @@ def test_nobody_says_how_it_went():
     assert late.value.hint.endswith("`ardea list` shows whether the topology goes on")
 
 
-def test_a_master_that_was_gone_before_it_could_say_so_has_left_it(tmp_path):
+def test_a_topology_that_is_gone_before_a_master_could_say_so_has_left_it(tmp_path):
     folder = Folder(tmp_path)
     folder.write(DESCRIPTION, [encode(STORED)])
-    done, *_ = save(Unreachable("nobody"), folder=str(tmp_path), ends=True)
+    done, *_ = save(Unreachable("nobody"), folder=str(tmp_path), ends=True, why=lambda: None)
     assert (done.number, done.files) == (5, 0)
     for content in (encode(STORED)[:-5], encode(Savepoint(**{**_fields(), "request": "s"}))):
         folder.write(DESCRIPTION, [content])
         with pytest.raises(TimedOut):
-            save(Unreachable("nobody"), folder=str(tmp_path), ends=True)
+            save(Unreachable("nobody"), folder=str(tmp_path), ends=True, why=lambda: None)
+
+
+def test_what_lies_there_is_none_while_the_topology_goes_on(tmp_path):
+    """A master has died before it could end it, and rows have flowed since: the next one saves it again."""
+    Folder(tmp_path).write(DESCRIPTION, [encode(STORED)])
+    done, said, _ = save(
+        Unreachable("nobody"), says("copying"), says("done", number=7), folder=str(tmp_path), ends=True
+    )
+    assert (done.number, said) == (7, ["waiting for the topology master", "copying"])
 
 
 def _fields():
