@@ -49,6 +49,7 @@ class Reporter:
         self.markers = Markers(*self._neighbours, round=env.life << 32)
         self.time = time_of(env)
         self.given_up = 0
+        self._given_up_at = {0: 0}  # by snapshot, of those that all may go back to
         self.broken: BrokenRows | None = None
         self.exceptions = ExceptionGroups(env.clock)
         self._error, self._error_tree = "", 0
@@ -135,8 +136,22 @@ class Reporter:
         self.markers.lives = former.markers.lives
         self.markers.round = former.markers.round
         self._version, self.given_up = former._version, former.given_up
+        self._given_up_at = former._given_up_at
         self._error, self._error_tree, self._raised = former._error, former._error_tree, former._raised
         self.exceptions = former.exceptions
+
+    def taken(self, number: int) -> None:
+        """What has been given up belongs to that snapshot."""
+        assert self._env.snapshots is not None
+        timeline = self._env.snapshots.timeline
+        last, over = (timeline.committed, timeline.snapshot), max(timeline.committed, timeline.abandoned)
+        self._given_up_at = {n: rows for n, rows in self._given_up_at.items() if n in last or n > over}
+        self._given_up_at[number] = self.given_up
+
+    def put_back(self, number: int) -> None:
+        """What has been given up since that snapshot comes again; of a former life's nothing is known."""
+        self.given_up = self._given_up_at.get(number, self.given_up)
+        self._given_up_at = {number: self.given_up}
 
     def manager_reborn(self) -> None:
         """The stream manager has a new life: what it knew of this task is said again."""

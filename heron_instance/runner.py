@@ -43,6 +43,7 @@ class Parts:
             env.component.snapshot(number)
         emitted.send()
         env.snapshots.take(number, env.states)
+        self.reporter.taken(number)
 
     def end(self, emitted: Emitted, final: int = 0) -> None:
         """Sends all there is, passes the end on and closes the component.

@@ -82,6 +82,7 @@ class TakingPart:
             return
         except ArdeaError as error:
             self._cannot_use(error)
+        self._reporter.put_back(number)
         try:
             self._begin(number)
         except Exception as error:

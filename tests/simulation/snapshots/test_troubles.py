@@ -283,6 +283,43 @@ def test_without_a_reader_a_row_that_fails_is_given_up_and_the_topology_says_so_
         assert "nobody reads __dead_letter" in topology.reason
 
 
+class FailsBefore(Bolt):
+    """It fails a row, the first time only or always, and raises at a later one."""
+
+    always, first, raised = False, True, False
+
+    def process(self, tup):
+        cls = type(self)
+        if tup["word"] == "w3" and (cls.first or cls.always):
+            cls.first = False
+            raise FailedException("no answer")
+        if tup["word"] == "w24" and not cls.raised:
+            cls.raised = True
+            raise OSError("once")
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_rows_given_up_since_the_snapshot_that_all_go_back_to_do_not_count(trouble, always):
+    trouble("", 0)
+
+    class Failing(FailsBefore):
+        pass
+
+    Failing.always = always
+
+    class Unread(Topology):
+        words = Spouting.spec()
+        count = Failing.spec(inputs=[words])
+
+    config = {**CONFIG, "topology.stateful.checkpoint.interval.secs": 100.0}
+    with Cluster(Unread, config=config, cost={"words": 0.02}) as topology:
+        store = ended(topology)
+        assert store.records[-1].timeline == 2
+        places = [place for place in range(MOST) if word(0, place) == "w3"]
+        assert topology.state == ("FAILED" if always else "SUCCEEDED"), topology.reason
+        assert topology.reason.startswith(f"{len(places)} tuple") == always
+
+
 class Columns(Bolt):
     def process_columns(self, columns):
         raise KeyError("never")

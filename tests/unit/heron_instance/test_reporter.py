@@ -71,3 +71,26 @@ def test_markers_and_barriers_say_in_which_timeline_they_were_sent(reporter, sai
 def test_an_end_is_told_as_one(reporter, said):
     reporter.end()
     assert markers(said) == [([], 2 << 32, True, 4)]
+
+
+def test_a_rollback_takes_back_what_was_given_up_since(reporter):
+    timeline = SimpleNamespace(committed=3, snapshot=3, abandoned=0)
+    reporter._env.snapshots = SimpleNamespace(timeline=timeline)
+    reporter.put_back(3)
+    for number, committed, abandoned in [(5, 3, 0), (6, 5, 0), (7, 5, 6)]:
+        timeline.committed, timeline.abandoned = committed, abandoned
+        reporter.given_up += 1
+        reporter.taken(number)
+    assert reporter._given_up_at == {3: 0, 5: 1, 7: 3}, "6 was abandoned"
+    reporter.given_up += 1
+    again = Reporter(reporter._env, SimpleNamespace(draining=False, hold=0, ending=False))
+    again.take_over(reporter)
+    again.put_back(5)
+    assert again.given_up == 1
+    again.put_back(5)
+    assert again.given_up == 1
+    risen = Reporter(reporter._env, SimpleNamespace(draining=False, hold=0, ending=False))
+    risen.put_back(5)
+    risen.given_up += 1
+    risen.put_back(5)
+    assert risen.given_up == 0, "a new process knows nothing of what was given up before it"
