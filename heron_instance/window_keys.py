@@ -36,6 +36,11 @@ class WindowKeys:
         keys = self._env.keys
         return keys.own if self.none and keys.tasks > 1 else None
 
+    @property
+    def only(self) -> tuple[int | None] | None:
+        """All keys that rows may have; None: they may have any."""
+        return (self._own,) if self.none else None
+
     def of_columns(self, columns: ColumnBatch) -> Keyed:
         """Each key once, and which of them each row has; EncodingError: one is none."""
         names = self._grouped_by(columns.component, columns.stream)

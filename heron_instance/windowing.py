@@ -72,7 +72,7 @@ class Windowing:
         if isinstance(kind, Global):
             return Whole(kind, table)
         assert isinstance(kind, CountTumbling | CountSliding)
-        return Counted(kind, table)
+        return Counted(kind, table, self._keys.only)
 
     @property
     def _time(self) -> float:

@@ -6,7 +6,7 @@ tumbling: (key, None) -> [rows so far, value]        sliding: (key, None) -> [ro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from ardea.windows.kinds import CountSliding, CountTumbling, Firing, Global, Window
@@ -35,13 +35,17 @@ class Untimed:
 class Counted(Untimed):
     """Of one task.  At the end of the input the windows that are not full are seen as they are."""
 
-    def __init__(self, kind: CountTumbling | CountSliding, table: Table) -> None:
+    def __init__(self, kind: CountTumbling | CountSliding, table: Table, only: Container[Any] | None = None) -> None:
+        """``only``: keys that rows may have, others' windows never become full; None: they may have any."""
         self._table, self._fold, self._most = table, kind.fold, kind.rows
         self._every = kind.every if isinstance(kind, CountSliding) else None
         self._full: list[Seen] = []
         self._open: dict[Any, None] = {}  # keys with rows that no window has had yet
+        self._left: dict[Any, None] = {}  # keys of tasks as they were before an update
         for key, _ in table:
-            if table[key, None][0]:
+            if only is not None and key not in only:
+                self._left[key] = None
+            elif table[key, None][0]:
                 self._open[key] = None
 
     def add(self, keys: Sequence[Any], stamps: Any, items: Sequence[Any], time: Time) -> Sequence[int]:  # noqa: ARG002
@@ -83,18 +87,25 @@ class Counted(Untimed):
 
     def _forget(self, key: Any) -> None:
         self._open.pop(key, None)
+        self._left.pop(key, None)
         self._table.pop((key, None), None)
+
+    def due(self, time: Time) -> bool:
+        """What is left of former tasks is seen at once."""
+        return bool(self._left) or super().due(time)
 
     def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
-        key = next(iter(self._open))
-        _, value = self._table[key, None]
+        key = next(iter(self._left or self._open))
+        fresh, value = self._table[key, None]
+        self._forget(key)
+        if not fresh:
+            return None
         if self._every is None:
             self._see(key, value, "on time")
         else:
             self._see_items(key, value)
-        self._forget(key)
         return self._full.pop()
 
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from ardea import Bolt, Grouping, KeyedState, Topology
+from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Topology
 from ardea.testing import Cluster, run
 from ardea.testing.inside import Inside
-from ardea.windows import Count, Sliding, WindowBolt
+from ardea.windows import Count, CountSliding, CountTumbling, Sliding, WindowBolt
 from tests.simulation.snapshots.counted import EffectivelyOnce, tables_of
 from tests.simulation.watermarks.timed import Stamped
 from tests.simulation.windows.test_windows import COST, MODES, Columns, of_panes
@@ -86,6 +86,54 @@ def test_they_come_back_with_their_task():
 @pytest.mark.parametrize("parallelism", [1, 2, 5])
 def test_those_of_a_task_that_goes_are_seen_by_one_that_stays(parallelism):
     apart(parallelism=parallelism)
+
+
+class Few(Spout):
+    """It never ends."""
+
+    outputs = ("n",)
+    position = TaskState(default=0)
+
+    def next_tuple(self):
+        if self.position < 25:
+            self.emit((self.position,))
+            self.position += 1
+
+
+class ByNumber(WindowBolt):
+    outputs = ("count",)
+    windows = CountTumbling(10, fold=Count())
+
+    def on_window(self, key, window, value):
+        assert key is None
+        self.emit((value,))
+
+
+class SlidingByNumber(ByNumber):
+    windows = CountSliding(10, every=8, fold=Count())
+
+
+class Keeps(Bolt):
+    found = TaskState(default=list)
+
+    def process(self, tup):
+        self.found.append(tup["count"])
+
+
+@pytest.mark.parametrize(("bolt", "seen"), [(ByNumber, [10, 10, 5]), (SlidingByNumber, [8, 10, 10, 10])])
+def test_those_by_number_that_nobody_adds_to_any_more_are_seen_at_once(bolt, seen):
+    """Tasks of another number have other keys: what is open under a former one never becomes full."""
+
+    class Made(Topology):
+        rows = Few.spec()
+        windows = bolt.spec(inputs={rows: Grouping.SHUFFLE})
+        results = Keeps.spec(inputs=[windows])
+
+    with Cluster(EffectivelyOnce(Made), config={"topology.stateful.checkpoint.interval.secs": 0.5}) as cluster:
+        cluster.advance(3.0)
+        assert cluster.updated(cluster.update_request(parallelism={"windows": 2})).step == "done"
+        cluster.advance(3.0)
+        assert cluster.task("results-0", Keeps).found == seen
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -294,3 +295,16 @@ def test_windows_by_number(rows, every, keys, restart):
             if len(found) % step
         ]
         assert sorted((key, found) for key, *_, found in driven.seen) == sorted(expected + rest)
+
+
+@pytest.mark.parametrize(("kind", "seen"), [(CountTumbling(3), [[6]]), (CountSliding(4, 3), [[3, 4, 5, 6]])])
+def test_windows_by_number_of_keys_that_no_row_has_any_more_are_seen_at_once(kind, seen):
+    """Once each, but for those that have nothing new; the key that rows have goes on."""
+    driven = Driven(kind)
+    driven.add([(key, 0, number) for key, most in ((None, 7), (2, 6), (0, 1)) for number in range(most)])
+    driven.seen.clear()
+    driven.open = Counted(kind, driven.table, (0,))
+    driven.settle()
+    assert [(key, firing, rows) for key, _, _, firing, rows in driven.seen] == [(None, "on time", *seen)]
+    assert [key for key, _ in driven.table] == [0]
+    assert not driven.open.due(0.0)
