@@ -32,6 +32,9 @@ class StateStore:
     def __init__(self, state: StateManager, topology: str, term: Term, opened: Callable[[], Files]) -> None:
         """``opened`` opens the store of snapshots, which a mode without snapshots does not need."""
         self._state, self._topology, self._term, self._opened = state, topology, term, opened
+        self._retention = threading.Lock()  # of the next two
+        self._retained: Manifest | None = None  # by it files are to be deleted next
+        self._retaining = False  # whether a thread does
 
     @functools.cached_property
     def _files(self) -> Files:
@@ -128,14 +131,25 @@ class StateStore:
 
     def retain(self, committed: Manifest) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
+        with self._retention:
+            self._retained = committed
+            if not self._retaining:
+                self._retaining = True
+                threading.Thread(target=self._retain, name="retention", daemon=True).start()
 
-        def delete() -> None:
+    def _retain(self) -> None:
+        """By the newest manifest, until there is no newer one: in a slow store they may come faster than files go."""
+        while (committed := self._next_retained()) is not None:
             try:
                 self._files.delete(superfluous(self._files.names(), committed))
-            except OSError as error:
+            except Exception as error:  # as in a survey
                 log.warning("files that no snapshot needs cannot be deleted yet: %s", error)
 
-        threading.Thread(target=delete, name="retention", daemon=True).start()
+    def _next_retained(self) -> Manifest | None:
+        with self._retention:
+            committed, self._retained = self._retained, None
+            self._retaining = committed is not None
+            return committed
 
     def save(
         self,

@@ -1,12 +1,15 @@
 """Where snapshots are kept: a folder, or a file system of pyarrow; what cannot be used is said in one sentence."""
 
 import sys
+import threading
+from types import SimpleNamespace
 
 import pytest
+from pyarrow import fs
 
 from ardea.errors import UserError
 from ardea.snapshots.folder import Folder
-from ardea.snapshots.objects import Objects
+from ardea.snapshots.objects import AT_ONCE, Objects
 from ardea.snapshots.place import check, check_named, files_at
 
 
@@ -32,6 +35,31 @@ def test_what_was_written_is_listed_read_and_deleted(files, tmp_path):
     assert not (tmp_path / "words-1" / "t1" / "0.1").exists()
     with pytest.raises(FileNotFoundError):
         files.read("t1/0.1/1-1.base")
+
+
+class Slow:
+    """A store with so many files; what one deletes waits for others, and is gone by then."""
+
+    type_name = "s3"
+
+    def __init__(self, together):
+        self.together, self.asked = threading.Barrier(together), []
+
+    def get_file_info(self, what):
+        return SimpleNamespace(type=fs.FileType.File) if isinstance(what, str) else [what]
+
+    def delete_file(self, path):
+        self.asked.append(path)
+        self.together.wait(timeout=20.0)
+        raise FileNotFoundError(path)
+
+
+def test_files_are_deleted_many_at_a_time_and_one_that_is_gone_meanwhile_is_as_good_as_deleted(tmp_path):
+    objects = Objects(f"file://{tmp_path}", "words-1")
+    objects._system = Slow(AT_ONCE)
+    names = [f"t1/0.1/{number}-1.base" for number in range(3 * AT_ONCE)]
+    objects.delete(names)
+    assert sorted(objects._system.asked) == sorted(f"{tmp_path}/words-1/{name}" for name in names)
 
 
 def test_a_place_that_works_is_left_as_it_was(files):

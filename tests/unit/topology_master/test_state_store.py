@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -72,6 +73,40 @@ def test_files_are_written_and_deleted_by_threads_of_their_own(store, tmp_path):
     assert said.get(timeout=10.0).startswith("9.9.manifest cannot be stored: ")
     store.retain(committed)
     eventually(lambda: sorted(folder.names()) == sorted([manifest_name(5), name]), 10.0, lambda: f"{folder.names()}")
+
+
+class Slow(Folder):
+    """Listing it takes until it is let go."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.listed, self.goes_on = [], threading.Semaphore(0)
+
+    def names(self):
+        found = super().names()
+        self.listed.append(found)
+        assert self.goes_on.acquire(timeout=20.0)
+        if len(self.listed) == 1:
+            raise RuntimeError("the connection is lost")
+        return found
+
+
+def test_one_thread_at_a_time_deletes_by_the_newest_list(state, tmp_path):
+    """Each of many would list all of a store that cannot keep up, and find what the others delete gone."""
+    folder = Slow(tmp_path / "snapshots")
+    store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: folder)
+    for number in range(1, 6):
+        folder.write(manifest_name(number), [b"list"])
+    store.retain(Manifest(number=1, timeline=1, parts={}))
+    eventually(lambda: folder.listed, 10.0)
+    for number in (2, 3, 4):
+        store.retain(Manifest(number=number, timeline=1, parts={}))
+    folder.goes_on.release(2)
+    eventually(lambda: sorted(Folder.names(folder)) == [manifest_name(4), manifest_name(5)], 10.0)
+    assert len(folder.listed) == 2, "those in between are left out, and an error ends one look only"
+    store.retain(Manifest(number=5, timeline=1, parts={}))
+    folder.goes_on.release()
+    eventually(lambda: Folder.names(folder) == [manifest_name(5)], 10.0)
 
 
 class Odd(Folder):
