@@ -6,7 +6,8 @@ import http.client
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from time import monotonic as clock
+from typing import IO, Any
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -15,7 +16,7 @@ from ardea.console.past import Line, Span
 from ardea.errors import ClusterError, Unreachable, UserError, printable
 
 PATIENCE = 10.0
-"""Seconds for an answer."""
+"""Seconds for an answer, and for each part of it."""
 MOST_BYTES = 16 << 20
 _SHOWN = 300
 
@@ -74,12 +75,14 @@ class Prometheus:
         request = urllib.request.Request(  # noqa: S310 -- of one of the two schemes
             f"{self._url}/api/v1/query_range", data=urlencode(form).encode(), headers=self._headers()
         )
+        deadline = clock() + PATIENCE
         try:
-            with self._opener.open(request, timeout=PATIENCE) as response:
-                body = response.read(MOST_BYTES + 1)
-        except urllib.error.HTTPError as error:
-            with error:
-                raise self._refused(error.code, error.read(MOST_BYTES)) from error
+            try:
+                with self._opener.open(request, timeout=PATIENCE) as response:
+                    body = _body(response, deadline)
+            except urllib.error.HTTPError as error:
+                with error:
+                    raise self._refused(error.code, _body(error, deadline)) from error
         except (OSError, ValueError, http.client.HTTPException) as error:
             why = error.reason if isinstance(error, urllib.error.URLError) else error
             raise Unreachable(
@@ -105,6 +108,20 @@ class Prometheus:
             return {"Authorization": f"Bearer {self._token.read_text().strip()}"}
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"the file of --prometheus-token cannot be read: {error}") from error
+
+
+def _body(answer: IO[bytes], deadline: float) -> bytes:
+    """At most a byte more than an answer may have; a socket's own patience is for each part of it.
+
+    Raises:
+        TimeoutError: it has not come until then.
+    """
+    body = bytearray()
+    while len(body) <= MOST_BYTES and (part := answer.read1(MOST_BYTES + 1 - len(body))):  # type: ignore[attr-defined]
+        body += part
+        if clock() >= deadline:
+            raise TimeoutError(f"not all of its answer has come within {PATIENCE:g} s")
+    return bytes(body)
 
 
 def _read(body: bytes) -> _Answer | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -136,6 +138,20 @@ def test_an_answer_without_end_is_not_read(monkeypatch):
         pytest.raises(ClusterError, match="more than 1 MiB"),
     ):
         Prometheus(answers.url).ask("up", SPAN)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_that_comes_too_slowly_is_given_up(status, monkeypatch):
+    """Each byte takes a second: none of them is late, but all together are."""
+    now = itertools.count(100.0)
+    monkeypatch.setattr(prometheus, "clock", lambda: next(now))
+    monkeypatch.setattr(HTTPResponse, "read1", lambda *_: b" ")
+    with (
+        Answers(status, b" " * 99) as answers,
+        pytest.raises(Unreachable, match="not all of its answer has come within 10 s"),
+    ):
+        Prometheus(answers.url).ask("up", SPAN)
+    assert next(now) == 111.0
 
 
 def test_nobody_answers():
