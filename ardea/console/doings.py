@@ -23,6 +23,8 @@ LOOKED = 60.0
 """Seconds that a dry run may take."""
 MARGIN = 180.0
 """Seconds beyond its patience after which nobody waits for a verb any more."""
+EXITS = 5.0
+"""Seconds that a process has to exit after it has said its end; a thread of an author's file may keep it."""
 _LINE = 16 << 20
 
 
@@ -85,37 +87,37 @@ class Doings:
             raise Refused(
                 409, f"`{last.verb}` of {task.topology} is still under way", hint="look at it, and try again then"
             )
-        doing = asyncio.ensure_future(self._do(task))
+        turn, said = contextlib.ExitStack(), deque[str](maxlen=SAID)
+        turn.enter_context(self._turn())
+        self._become(task, said, "running")  # before anybody else has a turn of the event loop
+        doing = asyncio.ensure_future(self._do(task, said))
         self._open.add(doing)
         doing.add_done_callback(self._open.discard)
+        doing.add_done_callback(lambda _: turn.close())
         most = float(getattr(order, "wait_secs", None) or 0.0) + MARGIN
         done, _ = await asyncio.wait([doing], timeout=most)
         if not done:
             raise TimedOut(f"`{task.verb}` of {task.topology} has not ended; it goes on")
         return doing.result()
 
-    async def _do(self, task: Task) -> Done:
-        said: deque[str] = deque(maxlen=SAID)
-
-        def become(state: str, found: Problem | None = None) -> None:
-            document = ActionDocument(verb=task.verb, state=state, said=list(said), problem=found)
-            self._last.pop(task.topology, None)
-            self._last[task.topology] = document
-            while len(self._last) > 1000:
-                self._last.pop(next(iter(self._last)))
-
-        with self._turn():
-            become("running")
-            try:
-                await self._run(task, said, lambda: become("running"))
-            except Ended as error:
-                become("failed", error.problem)
-                raise
-            except BaseException:
-                become("failed")
-                raise
-            become("done")
+    async def _do(self, task: Task, said: deque[str]) -> Done:
+        try:
+            await self._run(task, said, lambda: self._become(task, said, "running"))
+        except Ended as error:
+            self._become(task, said, "failed", error.problem)
+            raise
+        except BaseException:
+            self._become(task, said, "failed")
+            raise
+        self._become(task, said, "done")
         return Done(verb=task.verb, topology=task.topology, said=list(said))
+
+    def _become(self, task: Task, said: deque[str], state: str, found: Problem | None = None) -> None:
+        document = ActionDocument(verb=task.verb, state=state, said=list(said), problem=found)
+        self._last.pop(task.topology, None)
+        self._last[task.topology] = document
+        while len(self._last) > 1000:
+            self._last.pop(next(iter(self._last)))
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -136,6 +138,7 @@ class Doings:
             limit=_LINE,
             start_new_session=True,  # Ctrl-C ends the console, and no verb
         )
+        patience = None
         assert process.stdin is not None, "it is a pipe"
         assert process.stdout is not None, "it is a pipe"
         try:
@@ -143,15 +146,28 @@ class Doings:
             process.stdin.close()
             async for line in process.stdout:
                 message = msgspec.json.decode(line, type=Message)
-                if message.problem is not None:
-                    raise Ended(message.problem)
-                if message.done or message.preview is not None:
+                if message.said is None:
+                    patience = EXITS
+                    if message.problem is not None:
+                        raise Ended(message.problem)
                     return message
-                said.append(message.said or "")
+                said.append(message.said)
                 if heard is not None:
                     heard()
+            patience = EXITS
             raise ArdeaError(f"`{task.verb}` has ended without a word", hint="the console's stderr may say why")
         finally:
             if heard is None and process.returncode is None:
                 process.kill()  # it has said all, or takes too long
+            await _exited(process, patience)
+
+
+async def _exited(process: asyncio.subprocess.Process, patience: float | None) -> None:
+    """It is killed after ``patience`` seconds; None: it is at work."""
+    try:
+        async with asyncio.timeout(patience):
             await process.wait()
+    except TimeoutError:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
