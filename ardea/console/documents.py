@@ -80,10 +80,16 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
-    """The last lines of a log, the oldest first; ``left_out``: lines before them that passed, too."""
+    """The last lines of each log, the oldest first.
+
+    Attributes:
+        left_out: lines before them that passed, too.
+        cut: whether reading took too long; what comes after was not read.
+    """
 
     lines: list[Line]
     left_out: int
+    cut: bool = False
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import monotonic as clock
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,13 +21,18 @@ from ardea.errors import printable
 from ardea.scheduler.schedulers import LogLine, Logs
 
 TAIL, MOST = 500, 5000
+MOST_IN_ALL = 20_000
+"""Lines of one answer; of many processes each has fewer."""
 LONG_AGO = 10**9
 """Seconds."""
 ALL = "_"
 """Names the logs of all processes."""
 READ_WITHIN = 10.0
+"""Seconds after which an answer has what was read by then."""
 _QUERY = (
-    Parameter("tail", "the last so many lines", {"type": "integer", "minimum": 0, "maximum": MOST, "default": TAIL}),
+    Parameter(
+        "tail", "of each process the last so many", {"type": "integer", "minimum": 0, "maximum": MOST, "default": TAIL}
+    ),
     Parameter("since", "of the last so many seconds", {"type": "integer", "minimum": 0, "maximum": LONG_AGO}),
     Parameter("search", "only lines with this text, in whatever case", {"type": "string", "maxLength": 200}),
     Parameter(
@@ -93,18 +98,25 @@ async def _log(desk: Desk, request: Request) -> Response:
         return await _followed(desk, topology, wanted)
 
     def read() -> Log:
-        kept: deque[Line] = deque(maxlen=wanted.tail)
-        passed, deadline = 0, time.monotonic() + READ_WITHIN
         with desk.scheduler.logs(topology) as logs:
-            for line in wanted.lines(logs, follow=False):
-                if line is not None:
-                    kept.append(line)
-                    passed += 1
-                if time.monotonic() >= deadline:
-                    break
-        return Log(lines=list(kept), left_out=passed - len(kept))
+            return _read(logs, wanted)
 
     return sent(request, await asyncio.get_running_loop().run_in_executor(desk.threads, read))
+
+
+def _read(logs: Logs, wanted: Wanted) -> Log:
+    """The last lines of each process, as they are now."""
+    most = min(wanted.tail, MOST_IN_ALL // max(1, len(logs.names(wanted.selection))))
+    kept: defaultdict[str, deque[Line]] = defaultdict(lambda: deque(maxlen=most))
+    passed, cut, deadline = 0, False, clock() + READ_WITHIN
+    for line in wanted.lines(logs, follow=False):
+        if line is not None:
+            kept[line.process].append(line)
+            passed += 1
+        if cut := clock() >= deadline:
+            break
+    lines = [line for each in kept.values() for line in each]
+    return Log(lines=lines, left_out=passed - len(lines), cut=cut)
 
 
 async def _followed(desk: Desk, topology: str, wanted: Wanted) -> Response:

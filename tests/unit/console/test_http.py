@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import pytest
 
-from ardea.console import pages
+from ardea.console import log_routes, pages
+from ardea.scheduler.schedulers import LogLine
+from tests.unit.cli.memory import Paper
 from tests.unit.console.conftest import ACT
 
 
@@ -57,12 +60,41 @@ def test_a_hostile_name_is_no_topology_and_stays_text(browser, name):
 def test_a_log_is_read_by_those_who_may_act_in_its_last_lines(browser, submit):
     submit()
     told = browser.get("/topologies/Endless/logs/numbers-0?tail=1", ACT)
-    assert told.json() == {"lines": [{"process": "numbers-0", "text": "it begins"}], "left_out": 0}
+    assert told.json() == {"lines": [{"process": "numbers-0", "text": "it begins"}], "left_out": 0, "cut": False}
     assert browser.get("/topologies/Endless/logs/_?search=BEGINS", ACT).json()["lines"]
     assert browser.get("/topologies/Endless/logs/_?search=nothing", ACT).json()["lines"] == []
     assert browser.get("/topologies/Endless/logs/nobody", ACT).status_code == 404
     assert browser.get("/topologies/Endless/logs/nobody?follow=true", ACT).status_code == 404
     assert browser.get("/topologies/Endless/logs/_?level=LOUD", ACT).status_code == 400
+
+
+def lines(processes, of_each):
+    return [LogLine(f"count-{process}", f"line {number}") for process in range(processes) for number in range(of_each)]
+
+
+def test_the_last_lines_are_those_of_each_process(browser, submit, monkeypatch):
+    submit()
+    names = ["count-0", "count-1"]
+    monkeypatch.setattr(Paper, "names", lambda *_: names)
+    monkeypatch.setattr(Paper, "lines", lambda *_, **__: iter(lines(2, 5)))
+    wanted = "/topologies/Endless/logs/count?tail=2&search=line"
+    told = browser.get(wanted, ACT).json()
+    assert [(each["process"], each["text"]) for each in told["lines"]] == [
+        (name, text) for name in names for text in ("line 3", "line 4")
+    ]
+    assert (told["left_out"], told["cut"]) == (6, False)
+    monkeypatch.setattr(log_routes, "MOST_IN_ALL", 3)
+    told = browser.get(wanted, ACT).json()
+    assert [each["text"] for each in told["lines"]] == ["line 4", "line 4"], "all of them have a bound"
+
+
+def test_an_answer_that_takes_too_long_says_that_it_is_cut(browser, submit, monkeypatch):
+    submit()
+    now = itertools.count(100.0)
+    monkeypatch.setattr(log_routes, "clock", lambda: next(now))
+    monkeypatch.setattr(Paper, "lines", lambda *_, **__: iter(lines(1, 99)))
+    told = browser.get("/topologies/Endless/logs/_?search=line", ACT).json()
+    assert (len(told["lines"]), told["lines"][-1]["text"], told["cut"]) == (10, "line 9", True)
 
 
 def test_the_page_goes_without_a_token_and_is_not_sent_twice(browser):
