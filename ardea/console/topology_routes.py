@@ -107,7 +107,10 @@ async def _list_events(desk: Desk, request: Request) -> Response:
 
     def documents() -> dict[str, Encoded]:
         look = desk.asker.look(LIST)
-        return {} if look.said is None else {"topologies": encoded(_page(desk, look, MOST_LISTED, rows=rows))}
+        if look.said is None:
+            return {}
+        look = look._replace(said=sorted(look.said, key=lambda each: not each.running))
+        return {"topologies": encoded(_page(desk, look, MOST_LISTED, rows=rows))}
 
     return events(desk, LIST, documents, rows=rows)
 
@@ -170,7 +173,7 @@ ROUTES = (
         right=Right.VIEW,
         answer=_list_events,
         gives=(Topologies,),
-        about="The list as it changes: event `topologies`",
+        about=f"At most {MOST_LISTED} of the list as it changes, those that run first: event `topologies`",
         events="only",
     ),
     Route(

@@ -6,7 +6,7 @@ import { Feed, Repeated } from "../feed.js";
 import { table } from "../table.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
-import { figure, figures, link, staleNotice, state } from "../widgets.js";
+import { figure, figures, link, notice, staleNotice, state } from "../widgets.js";
 
 /** Topologies whose rates are asked for; those of more are shown on their own pages only. */
 const MOST = 20;
@@ -67,6 +67,8 @@ function drawn(page, known, list) {
     { class: "view" },
     h("h1", null, "Topologies"),
     staleNotice(list.readings.topologies),
+    list.document("topologies")?.after &&
+      notice("info", `Only ${units.count(all.length)} are shown, those that run first; \`ardea list\` has all.`),
     known.rows() !== null &&
       figures(
         figure("Running", units.count(all.filter((row) => row.running).length)),
