@@ -22,8 +22,8 @@ const WORDS = {
 };
 
 /** The buttons at the head of a topology. */
-export function bar(known, state) {
-  const paused = state === "PAUSED";
+export function bar(known) {
+  const paused = known.state === "PAUSED";
   return h(
     "div",
     { class: "actions", role: "group", "aria-label": "Actions" },
@@ -36,10 +36,12 @@ export function bar(known, state) {
 }
 
 export function savepointButton(known) {
+  if (known.over) return null;
   return button("Savepoint", () => open(known, "savepoint"));
 }
 
 export function restartButton(known, container) {
+  if (known.over) return null;
   return button("Restart it", () => open(known, "restart", { given: { container }, what: `container ${container}` }));
 }
 

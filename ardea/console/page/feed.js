@@ -24,6 +24,11 @@ export class Reading {
     this.heard = performance.now();
   }
 
+  /** Nobody has said it again. */
+  fade() {
+    if (this.state === "live") this.state = "stale";
+  }
+
   /** Seconds since somebody has said so; `connected`: whether news would come now. */
   age(connected) {
     if (this.asOf !== null) return Math.max(0, Date.now() / 1000 - this.asOf);
@@ -102,17 +107,24 @@ export class Repeated {
   }
 }
 
-/** Documents that are sent as they change. */
+/** Documents that are sent as they change; a new stream has all of them again, and what it does not have is old. */
 export class Feed extends Repeated {
   readings = {};
 
   constructor(where, changed) {
     super(async (signal, arrived) => {
+      let begun = false;
       for await (const { event, data } of events(where, { signal })) {
+        if (!begun) this.fade();
+        begun = true;
         this.readings[event] = new Reading(JSON.parse(data));
         arrived();
       }
     }, changed);
+  }
+
+  fade() {
+    for (const each of Object.values(this.readings)) each.fade();
   }
 
   document(kind) {

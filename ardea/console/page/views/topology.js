@@ -67,6 +67,26 @@ function knownOf(page, feed) {
     get status() {
       return feed.document("topology")?.status ?? null;
     },
+    /** The worse of what describes it and of its figures. */
+    get reading() {
+      const heard = [feed.readings.topology, feed.readings.top].filter(Boolean);
+      const worse = (state) => heard.find((each) => each.state === state);
+      return worse("over") ?? worse("stale") ?? heard[0] ?? null;
+    },
+    get over() {
+      return this.reading?.state === "over";
+    },
+    /** The figures, as long as they are present. */
+    get present() {
+      return !this.over && feed.readings.top?.state === "live" ? this.top : null;
+    },
+    /** Of a run that is gone nobody knows what became of it. */
+    get state() {
+      return this.over && this.describe?.running ? null : (this.present?.state ?? this.describe?.state);
+    },
+    get health() {
+      return this.over ? null : (this.present?.health ?? this.describe?.health);
+    },
     get components() {
       return model.components(feed.document("plan"), feed.document("top"));
     },
@@ -87,10 +107,7 @@ function knownOf(page, feed) {
 }
 
 function top(known, tab) {
-  const { describe } = known;
-  const said = known.top;
-  const word = said?.state ?? describe?.state;
-  const health = said?.health ?? describe?.health;
+  const { describe, health } = known;
   return h(
     "div",
     { class: "top", key: "top" },
@@ -98,11 +115,11 @@ function top(known, tab) {
       "div",
       { class: "title" },
       h("h1", null, name(describe?.name ?? known.id)),
-      state(word),
+      state(known.state),
       health && state(health.state),
       stale(known),
       h("span", { class: "grow" }),
-      describe && (describe.running || said) && actions.bar(known, word),
+      describe?.running && !known.over && actions.bar(known),
     ),
     h("p", { class: "muted sub" }, subtitle(describe, known)),
     tabs(known, tab, health),
@@ -127,10 +144,9 @@ function subtitle(describe, known) {
 }
 
 /** A mark on what is not heard any more. */
-function stale(known) {
-  const reading = known.feed.readings.top ?? known.feed.readings.topology;
+function stale({ reading, over }) {
   if (!reading || reading.state === "live") return null;
-  if (reading.state === "over") return h("span", { class: "chip" }, "over: what the state manager said last");
+  if (over) return h("span", { class: "chip" }, "over: what was said of it last");
   return h("span", { class: "chip warn" }, `stale, ${units.age(reading.age(true))} old`);
 }
 
@@ -152,23 +168,23 @@ function tabs(known, tab, health) {
 
 /** What somebody has to know before anything else. */
 function notices(known, health) {
-  const { describe, status, top: said } = known;
+  const { describe, status, feed } = known;
   const found = [];
-  const reading = known.feed.readings.top ?? known.feed.readings.topology;
-  if (reading?.state === "stale") {
+  const reading = feed.readings.topology;
+  if (reading?.state === "stale" && reading.why && feed.link.state === "live") {
     found.push(
       notice(
         "warn",
         h("b", null, "The master does not answer. "),
-        `${shown(reading.why || describe?.master_silent || "")} What is shown is ${units.age(reading.age(true))} old.`,
+        `${shown(reading.why)} What is shown is ${units.age(reading.age(true))} old.`,
       ),
     );
   }
-  for (const [component, { tasks: all }] of model.culprits(said)) {
+  for (const [component, { tasks: all }] of model.culprits(known.present)) {
     found.push(held(known, component, all[0], all.length - 1));
   }
   found.push(doing(known));
-  if ((said?.state ?? describe?.state) === "PAUSED") {
+  if (known.state === "PAUSED") {
     found.push(notice("info", h("b", null, "Its spouts are paused"), " by `deactivate`; `activate` lets them go on."));
   }
   const update = status?.update;
@@ -201,8 +217,8 @@ function notices(known, health) {
 
 /** The verb that is under way, whoever has asked for it. */
 function doing(known) {
-  const action = known.feed.document("action");
-  if (action?.state !== "running") return null;
+  const { document: action, state: heard } = known.feed.readings.action ?? {};
+  if (heard !== "live" || action.state !== "running") return null;
   return notice("info", h("b", null, `${action.verb} is under way. `), shown(action.said.at(-1) ?? "", 400));
 }
 

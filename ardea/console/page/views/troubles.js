@@ -28,7 +28,7 @@ export function troubles(known) {
       packed.close();
     },
     draw: () => {
-      const health = known.top?.health ?? known.describe?.health;
+      const { health } = known;
       if (!known.describe) return nothing("Nothing has been heard yet.");
       return [
         panel("Health", {}, health ? found(known, health) : nothing("It is over, or nobody can say.")),

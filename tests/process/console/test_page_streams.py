@@ -1,0 +1,96 @@
+"""What the page makes of streams that end and come again: a console without topologies, whose answers are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.process.console.browser import Browser, browser
+from tests.process.console.conftest import Console
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("leaks")]
+
+LIVE = {"state": "live", "as_of": None, "reason": None}
+HEALTHY = {"state": "HEALTHY", "troubles": []}
+DESCRIPTION = {
+    "id": "Made-1",
+    "name": "Made",
+    "state": "RUNNING",
+    "running": True,
+    "health": HEALTHY,
+    "processes": [],
+    "status": None,
+    "submitted_at": None,
+    "reason": "",
+    "reading": LIVE,
+}
+TOP = {
+    "id": "Made-1",
+    "state": "RUNNING",
+    "seconds": 5,
+    "health": HEALTHY,
+    "snapshots": None,
+    "rows": [],
+    "edges": [],
+    "stalls": [],
+    "reading": LIVE,
+}
+COMPONENT = {"component": "numbers", "kind": "spout", "tasks": 1, "operations": [], "inputs": {}, "functions": []}
+PLAN = {"topology": "Made", "components": [COMPONENT]}
+UPDATE = {"verb": "update", "state": "running", "said": ["it drains"]}
+ALL = [["topology", DESCRIPTION], ["plan", PLAN], ["top", TOP], ["action", UPDATE]]
+
+MADE_UP = """
+const [streams, real] = [arguments[0], window.fetch];
+window.asked = [];
+window.fetch = async (where, options) => {
+  if (!where.includes("/topologies/Made")) return real(where, options);
+  window.asked.push(where);
+  if (!where.endsWith("/events")) return Response.json({what: "made up"}, {status: 503});
+  const now = streams.shift();
+  if (now === undefined) return new Promise(() => {});
+  const text = now.map(([kind, data]) => `event: ${kind}\\ndata: ${JSON.stringify(data)}\\n\\n`).join("");
+  const body = new ReadableStream({
+    start(out) {
+      out.enqueue(new TextEncoder().encode(text));
+      window.endOfStream = () => out.close();
+    },
+  });
+  return new Response(body, {headers: {Date: new Date().toUTCString()}});
+};
+"""
+
+
+@pytest.fixture
+def page(tmp_path) -> Iterator[Browser]:
+    shown = Console(tmp_path)
+    try:
+        with browser() as opened:
+            opened.open(shown.link)
+            opened.shows("No topology has been submitted")
+            yield opened
+            assert opened.complaints() == []
+    finally:
+        shown.stop()
+
+
+def streams(page: Browser, *all_: list[list[object]]) -> None:
+    """What is said of the topology ``Made`` one after the other; each stream lasts until the test ends it."""
+    page.run(MADE_UP, list(all_))
+    page.go("/t/Made")
+
+
+def test_what_a_new_stream_does_not_have_is_not_shown_as_present(page):
+    stale = {"state": "stale", "as_of": 1, "reason": "nobody answers"}
+    silent = DESCRIPTION | {"health": {"state": "UNREACHABLE", "troubles": []}, "reading": stale}
+    gone = DESCRIPTION | {"reading": {"state": "over", "as_of": 1, "reason": "it is gone"}}
+    streams(page, ALL, [["topology", silent], ["plan", PLAN]], [["topology", gone]])
+    page.shows("RUNNING", "HEALTHY", "update is under way", "Kill")
+    page.run("endOfStream()")
+    page.shows("UNREACHABLE", "stale", "The master does not answer", "Kill")
+    assert "HEALTHY" not in page.text()
+    assert "is under way" not in page.text()
+    page.run("endOfStream()")
+    page.shows("over: what was said of it last")
+    assert not {"RUNNING", "UNREACHABLE", "HEALTHY", "Kill", "Deactivate"} & set(page.text().split())
