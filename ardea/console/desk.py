@@ -85,13 +85,21 @@ class Desk:
             NotFound: there is none.
         """
         found = _named(self.asker.look(LIST), name)
-        if found is None:
+        if found is None or (found.id != name and not found.running):  # by now another one of that name may run
             found = _named(await self.asker.fresh(LIST), name)
         elif found.id != name:  # another one of that name may have begun
             self.asker.want(LIST)
         if found is None:
             raise NotFound(f"no topology is called {name}", hint="`ardea list` shows those that there are")
         return found
+
+    def means_another(self, name: str, topology: str) -> bool:
+        """Whether a name that stood for the topology of that id stands for another one by now."""
+        if name == topology:
+            return False
+        self.asker.want(LIST)
+        found = _named(self.asker.look(LIST), name)
+        return found is not None and found.id != topology
 
     async def look(self, kind: str, name: str) -> tuple[str, Look]:
         """The id of the topology of that name, and what is known of it; see :meth:`Asker.fresh`."""

@@ -116,7 +116,8 @@ async def _list_events(desk: Desk, request: Request) -> Response:
 
 
 async def _topology_events(desk: Desk, request: Request) -> Response:
-    key, rows = Key("topology", (await desk.topology(request.path_params["name"])).id), sees_rows(request)
+    name, rows = request.path_params["name"], sees_rows(request)
+    key = Key("topology", (await desk.topology(name)).id)
 
     def documents() -> dict[str, Encoded]:
         look = desk.asker.look(key)
@@ -131,10 +132,17 @@ async def _topology_events(desk: Desk, request: Request) -> Response:
             found["top"] = encoded(top)
         return found
 
-    return events(desk, key, documents, rows=rows)
+    return events(desk, key, documents, rows=rows, until=lambda: desk.means_another(name, key.topology))
 
 
-def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]], *, rows: bool) -> Stream:
+def events(
+    desk: Desk,
+    key: Key,
+    documents: Callable[[], dict[str, Encoded]],
+    *,
+    rows: bool,
+    until: Callable[[], bool] = lambda: False,
+) -> Stream:
     """Documents as they change, to one viewer.
 
     Args:
@@ -142,6 +150,7 @@ def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]], *,
         key: what the viewer looks at.
         documents: what is known at present, by the names of events; called once for all viewers alike of this key.
         rows: whether the viewer may see what rows contain.
+        until: whether the stream ends now: who asks again sees something else.
 
     Raises:
         Refused: there are too many viewers.
@@ -149,7 +158,7 @@ def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]], *,
 
     async def stream() -> AsyncIterator[bytes]:
         feed = Feed()
-        while True:
+        while not until():
             desk.asker.want(key)
             version = (*desk.asker.look(key), desk.doings.last(key.topology))
             for news in feed.news(desk.shared.of((key, rows), version, documents)):
@@ -205,7 +214,7 @@ ROUTES = (
         right=Right.VIEW,
         answer=_topology_events,
         gives=(Description, PlanDocument, Top, ActionDocument),
-        about="Its documents as they change: events `topology`, `plan`, `top`, `action`",
+        about="Its documents as they change, while it has the name: events `topology`, `plan`, `top`, `action`",
         events="only",
     ),
 )

@@ -54,7 +54,7 @@ function tasksOf(known) {
 function open(known, verb, { given = {}, fields = [], choices = [], what = "" } = {}) {
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", class: "action" });
   const asks = fields.length + choices.length > 0;
-  const asked = { known, verb, given, fields, choices, what, dialog, dry: null, error: null, done: null };
+  const asked = { known, id: known.id, verb, given, fields, choices, what, dialog, dry: null, error: null, done: null };
   asked.state = asks ? "form" : "asking";
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
@@ -75,7 +75,7 @@ async function step(asked, while_, kept, then, more) {
   [asked.state, asked.error] = [while_, null];
   draw(asked);
   try {
-    asked[kept] = await ask(path("topologies", asked.known.id, asked.verb), {
+    asked[kept] = await ask(path("topologies", asked.id, asked.verb), {
       body: { ...asked.given, ...more },
       patience: PATIENCE,
     });

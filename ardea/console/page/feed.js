@@ -18,14 +18,17 @@ export class Link {
 
 /** A document that was heard.  `state`: live, stale, over or unknown. */
 export class Reading {
+  faded = false;
+
   constructor(document) {
     const { state = "live", as_of = null, reason = null } = document.reading ?? {};
     [this.document, this.state, this.why, this.asOf] = [document, state, reason ?? "", as_of];
     this.heard = performance.now();
   }
 
-  /** Nobody has said it again. */
+  /** It was heard before, and nobody has said it again. */
   fade() {
+    this.faded = true;
     if (this.state === "live") this.state = "stale";
   }
 
@@ -107,6 +110,9 @@ export class Repeated {
   }
 }
 
+/** Seconds after which a stream that has ended is asked for again. */
+const SOON = 0.5;
+
 /** Documents that are sent as they change; a new stream has all of them again, and what it does not have is old. */
 export class Feed extends Repeated {
   readings = {};
@@ -117,10 +123,19 @@ export class Feed extends Repeated {
       for await (const { event, data } of events(where, { signal })) {
         if (!begun) this.fade();
         begun = true;
-        this.readings[event] = new Reading(JSON.parse(data));
+        this.#take(event, new Reading(JSON.parse(data)));
         arrived();
       }
+      return begun ? SOON : undefined;
     }, changed);
+  }
+
+  /** Of another run of the same name nothing of the former one counts. */
+  #take(kind, reading) {
+    const known = this.readings[kind] ?? reading;
+    if (known.document.id !== reading.document.id)
+      this.readings = Object.fromEntries(Object.entries(this.readings).filter(([, each]) => !each.faded));
+    this.readings[kind] = reading;
   }
 
   fade() {
@@ -132,7 +147,7 @@ export class Feed extends Repeated {
   }
 }
 
-/** Those of one topology: `topology`, `plan` and `top`. */
+/** Those of one topology: `topology`, `plan`, `top` and `action`.  `topology`: its name or id. */
 export class TopologyFeed extends Feed {
   constructor(topology, changed) {
     super(path("topologies", topology, "events"), changed);

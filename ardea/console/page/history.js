@@ -22,12 +22,12 @@ export class History extends Repeated {
   why = "";
   hours = wanted;
 
-  constructor(topology, names, changed) {
+  constructor(known, names, changed) {
     super(async (signal, arrived) => {
       const { hours } = this;
       const question = new URLSearchParams(hours ? { hours } : { since: String(this.times.at(-1) ?? 0) });
       if (names.length) question.set("names", names.join(","));
-      const document = await ask(`${path("topologies", topology, "history")}?${question}`, { signal });
+      const document = await ask(`${path("topologies", known.id, "history")}?${question}`, { signal });
       if (hours !== this.hours) return 0; // meanwhile somebody has chosen others
       this.take(document);
       arrived();

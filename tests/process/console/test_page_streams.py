@@ -8,6 +8,7 @@ import pytest
 
 from tests.process.console.browser import Browser, browser
 from tests.process.console.conftest import Console
+from tests.process.waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("leaks")]
 
@@ -94,3 +95,17 @@ def test_what_a_new_stream_does_not_have_is_not_shown_as_present(page):
     page.run("endOfStream()")
     page.shows("over: what was said of it last")
     assert not {"RUNNING", "UNREACHABLE", "HEALTHY", "Kill", "Deactivate"} & set(page.text().split())
+
+
+def test_a_page_of_a_name_goes_on_to_the_next_run_and_asks_for_what_it_shows(page):
+    """The next run has no rates yet, and its master knows nothing of a verb."""
+    second = DESCRIPTION | {"id": "Made-2", "state": "PAUSED", "health": None}
+    streams(page, ALL, [["topology", second], ["plan", PLAN]])
+    page.shows("Made-1", "HEALTHY", "update is under way")
+    page.run("endOfStream()")
+    page.shows("Made-2", "PAUSED", "Its spouts are paused")
+    assert not {"Made-1", "HEALTHY", "stale"} & set(page.text().split())
+    assert "is under way" not in page.text()
+    page.press("Activate")
+    asked = "return asked.filter((each) => each.endsWith('/activate'))"
+    assert eventually(lambda: page.run(asked), 20, "the dry run is asked for") == ["api/v1/topologies/Made-2/activate"]

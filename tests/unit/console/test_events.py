@@ -17,7 +17,7 @@ from ardea.console.readings import Key, Look, State
 from ardea.console.tokens import Hosts, Right, Tokens
 from ardea.errors import NotFound
 from ardea.scheduler.registry import Place
-from tests.unit.cli.memory import Memory
+from tests.unit.cli.memory import RUNNING, Memory
 from tests.unit.console.conftest import ACT, VIEW
 
 
@@ -91,3 +91,33 @@ def test_topologies_that_run_are_listed_before_others(desk, submit, monkeypatch)
     told = asyncio.run(first())
     assert [each["name"] for each in told["topologies"]] == ["c", "a"]
     assert told["after"] == listed[0].id, "there are more"
+
+
+def test_events_of_a_name_end_when_another_run_has_it_and_those_of_an_id_go_on(desk, submit):
+    async def seen(name: str) -> list[str]:
+        """The ids of the runs that are shown, two of them at most; another one begins after each."""
+        ids = []
+        async for kind, document in documents(await topology_routes._topology_events(desk, Request(name))):
+            if kind == "topology":
+                ids.append(document["id"])
+                RUNNING.clear()
+                submit()
+            if len(ids) == 2:
+                break
+        return ids
+
+    first = submit()
+    assert asyncio.run(asyncio.wait_for(seen("Endless"), 20)) == [first]
+    (second,) = (each.id for each in RUNNING.values())
+    assert asyncio.run(asyncio.wait_for(seen(second), 20)) == [second, second], "it is over, and still shown"
+
+
+def test_a_name_means_the_run_that_has_begun_lately_and_not_one_that_has_failed(desk, submit):
+    failed = submit()
+    listed = asyncio.run(desk.asker.fresh(LIST))
+    said = [msgspec.structs.replace(each, running=False) for each in listed.said]
+    desk.asker.known[LIST] = listed._replace(said=said)
+    RUNNING.clear()
+    begun = submit()
+    assert failed != begun
+    assert asyncio.run(desk.topology("Endless")).id == begun

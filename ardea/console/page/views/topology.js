@@ -54,7 +54,10 @@ function knownOf(page, feed) {
   return {
     page,
     feed,
-    id: feed.topology,
+    /** Of the run that is shown; its name, as long as none is. */
+    get id() {
+      return this.describe?.id ?? feed.topology;
+    },
     redraw: page.redraw,
     history: null,
     to: (...parts) => link(feed.topology, ...parts),
@@ -95,7 +98,7 @@ function knownOf(page, feed) {
     },
     /** Begins to keep samples of these; none: of all components. */
     remember(...names) {
-      this.history = new History(feed.topology, names, page.redraw);
+      this.history = new History(this, names, page.redraw);
       this.history.open();
       return this.history;
     },

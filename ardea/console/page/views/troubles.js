@@ -187,7 +187,7 @@ class Bundle {
     [this.#says, this.#error] = ["It is being packed …", null];
     known.redraw();
     try {
-      const file = `${known.describe?.id ?? known.id}-bundle.tar.gz`;
+      const file = `${known.id}-bundle.tar.gz`;
       const packed = await download(path("topologies", known.id, "bundle"), { signal: mine.signal });
       save(packed, file);
       this.#says = `${file}, ${units.bytes(packed.size)}: look before you send it.`;
