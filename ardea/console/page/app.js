@@ -131,6 +131,7 @@ document.addEventListener("visibilitychange", () => {
     if (document.hidden) each?.close();
     else each?.open();
   }
+  page.redraw();
 });
 window.addEventListener("hashchange", route);
 setInterval(() => document.hidden || page.redraw(), TICK);

@@ -10,6 +10,16 @@ const SILENCE = 40000;
 /** Characters that one event may have. */
 const LONGEST = 16 * 1024 * 1024;
 
+/** Seconds by which a browser's clock may differ from the console's, whose header `Date` has no fractions. */
+const APART = 2;
+/** Unix seconds when the browser's steady clock began. */
+let begin = (Date.now() - performance.now()) / 1000;
+
+/** Seconds since `at`, Unix seconds, by the clock of the console. */
+export function ago(at) {
+  return begin + performance.now() / 1000 - at;
+}
+
 /** An answer that is none: what the console says of it, or why there was no answer (`status` 0). */
 export class Refused extends Error {
   constructor(status, { what, where, hint } = {}) {
@@ -64,6 +74,8 @@ async function send(where, body, signal, accept = "application/json") {
   } catch (error) {
     throw broken(error, signal);
   }
+  const date = Date.parse(answer.headers.get("Date"));
+  if (Math.abs(ago(date / 1000)) > APART) begin = (date - performance.now()) / 1000;
   if (!answer.ok) throw new Refused(answer.status, await problem(answer));
   return answer;
 }

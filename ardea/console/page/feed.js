@@ -1,6 +1,6 @@
 /** What is known of one topology, as it changes: each document with its age, and how the console is reached. */
 
-import { Backoff, Refused, events, path } from "./client.js";
+import { Backoff, Refused, ago, events, path } from "./client.js";
 
 /** How the console is reached.  `since`: of this state; `next`: when it is tried again (milliseconds, steady). */
 export class Link {
@@ -34,7 +34,7 @@ export class Reading {
 
   /** Seconds since somebody has said so; `connected`: whether news would come now. */
   age(connected) {
-    if (this.asOf !== null) return Math.max(0, Date.now() / 1000 - this.asOf);
+    if (this.asOf !== null) return Math.max(0, ago(this.asOf));
     return connected && this.state === "live" ? 0 : (performance.now() - this.heard) / 1000;
   }
 }
@@ -54,8 +54,13 @@ export class Repeated {
   open() {
     if (this.#stop !== null) return;
     this.#stop = new AbortController();
+    this.link.become("connecting");
+    this.fade();
     this.#run(this.#stop.signal);
   }
+
+  /** What was heard before is old. */
+  fade() {}
 
   close() {
     this.#stop?.abort();

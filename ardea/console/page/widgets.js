@@ -76,13 +76,15 @@ export function nothing(...text) {
   return h("p", { class: "nothing" }, text);
 }
 
-/** A sentence that somebody has to read.  `kind`: bad, warn or info. */
-/** Says so of a reading that is not heard any more; nothing of others. */
-export function staleNotice(reading) {
-  if (reading?.state !== "stale") return null;
-  return notice("warn", `What is shown here is ${units.age(reading.age(true))} old. `, shown(reading.why, 400));
+/** Says so of a reading that is not heard any more; nothing of others.  `link`: by which it would be, if no other. */
+export function staleNotice(reading, link = null) {
+  const connected = link === null || link.state === "live";
+  if (!reading || (connected && reading.state !== "stale")) return null;
+  const why = shown(reading.why || link?.why, 400);
+  return notice("warn", `What is shown here is ${units.age(reading.age(connected))} old. `, why);
 }
 
+/** A sentence that somebody has to read.  `kind`: bad, warn or info. */
 export function notice(kind, ...content) {
   const mark = { bad: "✖", warn: "▲", info: "ℹ" }[kind];
   return h(

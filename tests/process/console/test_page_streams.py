@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -58,7 +59,7 @@ window.fetch = async (where, options) => {
       window.endOfStream = () => out.close();
     },
   });
-  return new Response(body, {headers: {Date: new Date().toUTCString()}});
+  return new Response(body, {headers: {Date: new Date(window.consoleNow ?? Date.now()).toUTCString()}});
 };
 """
 
@@ -109,3 +110,30 @@ def test_a_page_of_a_name_goes_on_to_the_next_run_and_asks_for_what_it_shows(pag
     page.press("Activate")
     asked = "return asked.filter((each) => each.endsWith('/activate'))"
     assert eventually(lambda: page.run(asked), 20, "the dry run is asked for") == ["api/v1/topologies/Made-2/activate"]
+
+
+HIDE = """
+Object.defineProperty(document, "hidden", {value: arguments[0], configurable: true});
+document.dispatchEvent(new Event("visibilitychange"));
+"""
+
+
+def test_a_tab_that_is_seen_again_says_nothing_is_live_until_it_is_heard_again(page):
+    streams(page, ALL)
+    page.shows("HEALTHY", "update is under way", "live")
+    page.run(HIDE, True)
+    page.run(HIDE, False)
+    page.shows("connecting", "stale")
+    assert "is under way" not in page.text()
+    assert "The master does not answer" not in page.text()
+
+
+def test_an_age_is_by_the_clock_of_the_console(page):
+    """Which is a day ahead of the browser's."""
+    said = page.run("return Date.now() / 1000") + 86_400 - 45
+    stale = DESCRIPTION | {"reading": {"state": "stale", "as_of": said, "reason": "nobody answers"}}
+    page.run("window.consoleNow = Date.now() + 86400 * 1000")
+    streams(page, [["topology", stale], ["plan", PLAN]])
+    page.shows("What is shown is")
+    [age] = re.findall(r"stale, (\d+) s old", page.text())
+    assert 44 <= int(age) < 120

@@ -1,6 +1,7 @@
 /** The containers of a topology with their processes, and one of them. */
 
 import * as actions from "../actions.js";
+import { ago } from "../client.js";
 import { h } from "../dom.js";
 import * as model from "../model.js";
 import { table } from "../table.js";
@@ -128,7 +129,7 @@ function processTable(known, rows, id) {
         by: (row) => row.last_end,
         cell: (row) =>
           row.last_end && [
-            `${units.age(Date.now() / 1000 - row.last_end)} ago: `,
+            `${units.age(ago(row.last_end))} ago: `,
             h("span", { class: "why" }, shown(row.last_reason, 200)),
           ],
       },

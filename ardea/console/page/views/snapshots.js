@@ -2,7 +2,7 @@
 
 import * as actions from "../actions.js";
 import { h } from "../dom.js";
-import { ask, path } from "../client.js";
+import { ago, ask, path } from "../client.js";
 import { Reading, Repeated } from "../feed.js";
 import { table } from "../table.js";
 import { name, shown } from "../text.js";
@@ -86,7 +86,7 @@ function listed(known, reading, link) {
   return panel(
     "Kept",
     {},
-    staleNotice(reading),
+    staleNotice(reading, link),
     table({
       id: `snapshots ${known.id}`,
       label: "The snapshot that counts, and savepoints",
@@ -98,7 +98,7 @@ function listed(known, reading, link) {
         { title: "What", by: (row) => row.what, cell: (row) => row.what },
         { title: "Number", cell: (row) => row.number },
         { title: "Timeline", number: true, cell: (row) => String(row.timeline) },
-        { title: "Age", number: true, by: (row) => -row.at, cell: (row) => units.age(Date.now() / 1000 - row.at) },
+        { title: "Age", number: true, by: (row) => -row.at, cell: (row) => units.age(ago(row.at)) },
         { title: "Size", number: true, by: (row) => row.bytes, cell: (row) => units.bytes(row.bytes) },
         { title: "Files", number: true, by: (row) => row.files, cell: (row) => units.count(row.files) },
         { title: "Of", cell: (row) => row.topology },

@@ -1,5 +1,6 @@
 /** How far back the charts of a view go: what the master keeps or, where a Prometheus is named, hours and days. */
 
+import { ago } from "../client.js";
 import { h } from "../dom.js";
 import { shown } from "../text.js";
 import * as units from "../units.js";
@@ -39,5 +40,5 @@ function since(history) {
   if (history.why) return `Nothing newer is known: ${shown(history.why, 200)}`;
   if (history.since === null) return history.link.why ? shown(history.link.why, 200) : "";
   const first = history.times[0] ?? history.since;
-  return `since ${units.moment(first, Date.now() / 1000 - first)}`;
+  return `since ${units.moment(first, ago(first))}`;
 }

@@ -1,5 +1,6 @@
 /** All tasks of a topology, and one of them. */
 
+import { ago } from "../client.js";
 import { h } from "../dom.js";
 import * as model from "../model.js";
 import { table } from "../table.js";
@@ -125,7 +126,7 @@ function numbers(row) {
 /** How often it was started, and why it ended. */
 function lives(known, which, process) {
   if (!process) return null;
-  const ended = process.last_end ? `${units.age(Date.now() / 1000 - process.last_end)} ago` : null;
+  const ended = process.last_end ? `${units.age(ago(process.last_end))} ago` : null;
   return panel(
     "Lives",
     {},

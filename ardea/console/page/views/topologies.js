@@ -1,6 +1,6 @@
 /** All topologies: how each of them is doing. */
 
-import { ask, path } from "../client.js";
+import { ago, ask, path } from "../client.js";
 import { h } from "../dom.js";
 import { Feed, Repeated } from "../feed.js";
 import { table } from "../table.js";
@@ -150,5 +150,5 @@ function bad(value) {
 }
 
 function since(row) {
-  return row.submitted_at ? (Date.now() - Date.parse(row.submitted_at)) / 1000 : null;
+  return row.submitted_at ? ago(Date.parse(row.submitted_at) / 1000) : null;
 }

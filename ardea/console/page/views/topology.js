@@ -1,5 +1,6 @@
 /** One topology: its head, what is wrong with it, and one of its views below. */
 
+import { ago } from "../client.js";
 import { h } from "../dom.js";
 import { History } from "../history.js";
 import * as actions from "../actions.js";
@@ -133,7 +134,7 @@ function top(known, tab) {
 function subtitle(describe, known) {
   if (!describe)
     return known.feed.link.state === "connecting" ? "Asking the console …" : "Nothing has been heard of it yet.";
-  const age = describe.submitted_at ? (Date.now() - Date.parse(describe.submitted_at)) / 1000 : null;
+  const age = describe.submitted_at ? ago(Date.parse(describe.submitted_at) / 1000) : null;
   const master = describe.status?.acting ? `${describe.status.acting} acts, term ${describe.status.term}` : null;
   return [
     describe.id,
@@ -206,7 +207,7 @@ function notices(known, health) {
   ];
   if (missing.length) found.push(notice("warn", h("b", null, "Not registered: "), name(missing.join(", "), 300)));
   for (const each of (health?.troubles ?? []).slice(0, 3)) {
-    const since = each.since === null ? "" : ` since ${units.age(Date.now() / 1000 - each.since)}`;
+    const since = each.since === null ? "" : ` since ${units.age(ago(each.since))}`;
     found.push(
       notice(each.crashing ? "bad" : "warn", h("b", null, `${name(each.who)}${since}: `), shown(each.why, 400)),
     );
@@ -227,17 +228,16 @@ function doing(known) {
 
 /** The sentence that names who holds the spouts back, whom, and since when. */
 function held(known, component, worst, others) {
-  const now = Date.now() / 1000;
   const slow = worst.capacity >= 0.7;
   const why = worst.idle_since
-    ? `It has processed nothing for ${units.age(now - worst.idle_since)}: its stacks say where it stands.`
+    ? `It has processed nothing for ${units.age(ago(worst.idle_since))}: its stacks say where it stands.`
     : `It works for ${units.percent(worst.capacity)} of the time: `;
   const then = slow ? "too slow, more tasks would help." : "it waits for something, its stacks say for what.";
   return notice(
     "bad",
     h("a", { href: known.to("task", worst.task) }, h("b", null, name(worst.task))),
     ` holds back ${name(worst.spouts.join(", "), 300) || "the spouts"} for ${units.percent(worst.share)} of the time`,
-    `, since ${units.clock(worst.since)} (${units.age(now - worst.since)}): `,
+    `, since ${units.clock(worst.since)} (${units.age(ago(worst.since))}): `,
     `${units.bytes(worst.queued_bytes)} wait for it. `,
     why,
     worst.idle_since ? "" : then,

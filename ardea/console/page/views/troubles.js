@@ -1,6 +1,6 @@
 /** What is wrong: troubles, exceptions with equal ones together, and what happened last. */
 
-import { ask, download, path } from "../client.js";
+import { ago, ask, download, path } from "../client.js";
 import { h } from "../dom.js";
 import { Reading, Repeated } from "../feed.js";
 import * as model from "../model.js";
@@ -51,7 +51,7 @@ function found(known, health) {
         "li",
         { class: each.crashing ? "failed" : "" },
         h("b", null, name(each.who)),
-        each.since === null ? ": " : ` since ${units.age(Date.now() / 1000 - each.since)}: `,
+        each.since === null ? ": " : ` since ${units.age(ago(each.since))}: `,
         shown(each.why, 1000),
       ),
     ),
@@ -64,7 +64,7 @@ function exceptions(known, reading, link) {
   return panel(
     "Exceptions",
     {},
-    staleNotice(reading),
+    staleNotice(reading, link),
     groups.length
       ? h(
           "ul",
@@ -95,7 +95,7 @@ function untold(erring, link) {
 }
 
 function exception(known, { title, text, row, times, tasks, last }) {
-  const ago = last === null ? "" : `, last ${units.age(Date.now() / 1000 - last)} ago`;
+  const when = last === null ? "" : `, last ${units.age(ago(last))} ago`;
   return h(
     "li",
     null,
@@ -103,7 +103,7 @@ function exception(known, { title, text, row, times, tasks, last }) {
       "div",
       { class: "exception-head" },
       h("b", { class: "failed" }, shown(title, 400)),
-      h("span", { class: "chip" }, `${units.several(times, "time")}${ago}`),
+      h("span", { class: "chip" }, `${units.several(times, "time")}${when}`),
     ),
     h(
       "div",
@@ -136,7 +136,7 @@ function ends(known) {
             h("b", null, name(row.name)),
             row.container === null ? "" : ` in container ${row.container}`,
             `, ${units.several(row.restarts, "restart")}, the last one `,
-            `${units.age(Date.now() / 1000 - row.last_end)} ago: `,
+            `${units.age(ago(row.last_end))} ago: `,
             shown(row.last_reason, 400),
           ),
         ),
