@@ -50,6 +50,14 @@ export function render(root, content) {
     focused.focus({ preventScroll: true });
 }
 
+/** Stands for `node` in what is drawn: once it is in the page it stays there, and so do its focus and selection. */
+export function placed(node) {
+  if (!node.isConnected) return node;
+  const stand = node.cloneNode(false);
+  stand.itsKey = node.itsKey;
+  return stand;
+}
+
 function same(live, next) {
   return live.nodeType === next.nodeType && live.nodeName === next.nodeName && live.itsKey === next.itsKey;
 }

@@ -78,6 +78,35 @@ def test_hostile_text_is_text(console):
 
 
 @pytest.mark.thorough
+def test_a_log_keeps_its_focus_its_selection_and_its_place(console):
+    with browser() as page:
+        page.open(console.link)
+        page.go("/t/Watched/logs/shouts-0")
+        page.shows("WARNING", "followed")
+        page.run("document.querySelector('.log').scrollTop = 10")
+        page.shows("To the end")
+        placed = """
+            const [box, done] = [document.querySelector('.log'), arguments[0]];
+            box.scrollTop = 10;
+            box.focus();
+            getSelection().selectAllChildren(box.firstChild);
+            const chosen = String(getSelection());
+            setTimeout(() => done([
+                chosen !== "" && String(getSelection()) === chosen, document.activeElement === box, box.scrollTop,
+                box === document.querySelector('.log'),
+            ]), 3500);
+        """
+        assert page.awaited(placed) == [True, True, 10, True], "though it is drawn each second"
+        page.go("/t/Watched/logs")
+        page.shows("All logs")
+        page.run("document.querySelector('.log').ofBefore = true")
+        page.go("/t/Watched/logs/_")
+        another = "const box = document.querySelector('.log'); return !box.ofBefore && box.innerText !== ''"
+        eventually(lambda: page.run(another), 30, "a log of the same title has its own lines")
+        assert page.complaints() == []
+
+
+@pytest.mark.thorough
 def test_an_action_is_shown_first_and_done_when_confirmed(console):
     with browser() as page:
         page.open(console.link)

@@ -1,7 +1,7 @@
 /** The log of a process, followed as it is written. */
 
 import { Refused, events, path } from "../client.js";
-import { h } from "../dom.js";
+import { h, placed } from "../dom.js";
 import { Repeated } from "../feed.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
@@ -73,7 +73,7 @@ function chooser(known, which) {
 const GAP = "— what was logged here meanwhile is not shown: Search asks for the last lines anew —";
 
 class Log {
-  #box = h("div", { class: "log", role: "log", "aria-live": "off", tabindex: 0, own: true, key: "log" });
+  #box = h("div", { class: "log", role: "log", "aria-live": "off", tabindex: 0, own: true, key: Symbol("log") });
   #waiting = [];
   #kept = 0;
   #leftOut = 0;
@@ -159,7 +159,7 @@ class Log {
           "warn",
           `${units.several(this.#leftOut, "line")} were left out: they came faster than they can be shown.`,
         ),
-      this.#box,
+      placed(this.#box),
     );
   }
 
