@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ardea.component import Spout
@@ -67,6 +68,7 @@ class SpoutTime:
         assert spout.timestamps is not None
         self.source = SourceTime(spout.timestamps, env.context.now, env.instruments.stamps)
         self.telling = Telling(env, SPOUT_EVERY)
+        self._env = env
         self.now = env.context.now
         self._spout = spout
         self._looked = env.clock()
@@ -79,6 +81,7 @@ class SpoutTime:
         }
         places = divided(component)
         self.future = Future(self.source, places) if places else None
+        self._warned = self.future is not None or self.source.counts.ahead > 0
         spout._time = self.source
         self._await_partitions()
 
@@ -105,10 +108,27 @@ class SpoutTime:
         source, elapsed, self._looked = self.source, now - self._looked, now
         if waits:
             source.waited(elapsed)
+        if source.counts.ahead and not self._warned:
+            self._warn()
         due = self.telling.tell(now, emitted, source.watermark, idle=source.idle)
         if source.told < (told := self.telling.told[0]):
             self._spout.watermark = source.told = told
         return due
+
+    def _warn(self) -> None:
+        """Once: where all rows are ahead, all that waits for event time waits to the end of the input."""
+        self._warned, stamps = True, self.source.timestamps
+        self._spout.logger.warning(
+            "%s: a stamp in the field %r is more than %g s (max_ahead) ahead of the clock (%s); its row goes on, and "
+            "moves no watermark. Others like it are only counted. Check unit=%r of the spout's timestamps, raise "
+            "max_ahead, or read its stream %r",
+            self._env.task.name,
+            stamps.field,
+            float(stamps.max_ahead),
+            datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="seconds"),
+            stamps.unit,
+            FUTURE,
+        )
 
     def _await_partitions(self) -> None:
         """Until they are known, there may be rows."""

@@ -147,6 +147,23 @@ def test_where_nobody_reads_it_they_stay_where_they_are():
     assert [stream.name for stream in topology.plan({})["rows"].streams] == ["default"]
 
 
+@pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+def test_where_nobody_reads_it_the_log_says_once_that_stamps_are_ahead(mode, caplog):
+    rows = type("Rows", (Rows,), {"told": []}).spec()
+    topology = type("Ahead", (Topology,), {"rows": rows, "kept": CollectBolt.spec(inputs=[rows])})
+    run(topology, config={"topology.reliability.mode": mode})
+    [said] = [record.getMessage() for record in caplog.records if "max_ahead" in record.getMessage()]
+    assert said.startswith(
+        "rows-0: a stamp in the field 'at' is more than 86400 s (max_ahead) ahead of the clock (1970-"
+    )
+    assert "moves no watermark" in said
+
+
+def test_where_it_is_read_the_log_says_nothing_of_stamps(caplog):
+    check(run(future("many")[0]))
+    assert caplog.records == []
+
+
 def test_a_declared_one_is_used_whether_it_is_read_or_not():
     rows = type("Rows", (Rows,), {"outputs": ["n", "at", Stream(["n", "at"], "future")], "told": []}).spec()
     result = run(type("Ahead", (Topology,), {"rows": rows, "kept": CollectBolt.spec(inputs=[rows])}))
