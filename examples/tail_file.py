@@ -3,7 +3,8 @@
     ardea run examples/tail_file.py --set tail.file=/var/log/syslog --logs count
 
 It goes on until Ctrl-C; `--set tail.until_end=true` ends it with the file.  When the spout's process dies, its next
-life begins at the first line again.  Positions that outlive the spout: `ardea.trident`, or Kafka.
+life begins at the first line again.  `SourceSpout(Lines(..., follow=True))` goes on where it was, with
+`EFFECTIVELY_ONCE` (docs/sources.md).
 """
 
 from __future__ import annotations
