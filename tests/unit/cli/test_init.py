@@ -34,7 +34,11 @@ def test_nothing_of_the_template_is_left_open(project):
     for path in found:
         assert "$title" not in (project / path).read_text()
     assert "class WordTally(Topology)" in (project / "word_tally.py").read_text()
-    assert tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"] == "word-tally"
+    settings = tomllib.loads((project / "pyproject.toml").read_text())
+    assert settings["project"]["name"] == "word-tally"
+    for needed in settings["project"]["dependencies"]:
+        assert f"pip install '/path/to/{needed}'" in (project / "README.md").read_text()
+    assert "dev" in settings["dependency-groups"], "which the README installs"
     launch = json.loads((project / ".vscode/launch.json").read_text())
     assert launch["configurations"][0]["program"] == "${workspaceFolder}/word_tally.py"
 
