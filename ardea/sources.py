@@ -60,7 +60,8 @@ class Source:
             all have ended.
         at_once: how many partitions a task reads at a time, in the order of their names: where there are many, and
             each of them ends.  None: all of them, in turn.
-        timestamps: which field has the time of what a row is about (docs/time.md); None: no one.
+        timestamps: the field with each row's event time (docs/time.md); None: rows have none, and there are no
+            watermarks.
     """
 
     outputs: Outputs = ()

@@ -62,8 +62,9 @@ class KafkaSpout:
             deleted: what happens where records are gone that would be next.
             undecodable: what happens to records that cannot be translated, or are too large; ``emit``: they go to
                 the stream ``undecodable``.
-            timestamps: which field has the time of what a row is about, for watermarks by partition (docs/time.md);
-                None: no one.  :func:`ardea.kafka.record_time` gives the time that a record carries itself.
+            timestamps: the field with each row's event time, for watermarks by partition (docs/time.md); None: rows
+                have none, and there are no watermarks.  :func:`ardea.kafka.record_time` gives the time that a record
+                carries itself.
 
         Raises:
             TopologyError: an argument is wrong; all problems at once.

@@ -68,7 +68,8 @@ class SparkSpout:
             file_bytes: a staged file ends when it has reached this size; bytes, or like ``"64MiB"``.
             storage: where staged files lie: ``"serve"``, the absolute path of a folder that every machine sees, or a
                 URI of pyarrow.fs; None: the topology's folder where all runs on one machine, else ``"serve"``.
-            timestamps: which column has the time of what a row is about, for watermarks (docs/time.md); None: no one.
+            timestamps: the column with each row's event time (docs/time.md); None: rows have none, and there are no
+                watermarks.
 
         Raises:
             TopologyError: an argument is wrong, or a column cannot be kept; all problems at once.
