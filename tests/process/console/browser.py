@@ -121,7 +121,7 @@ def browser(width: int = 1280, scheme: str = "light") -> Iterator[Browser]:
         environment = {**os.environ, "TMPDIR": folder}
         driver = webdriver.Chrome(options=options, service=Service(str(programs[1]), env=environment))
         try:
-            driver.set_script_timeout(60)
+            driver.set_script_timeout(180)  # axe looks at every element
             yield Browser(driver, width, scheme)
         finally:
             driver.quit()

@@ -27,7 +27,7 @@ OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture
-def spark(tmp_path, monkeypatch):
+def spark(tmp_path, monkeypatch, deadline, leaks):
     for name in ("PYSPARK_PYTHON", "PYTHONPATH", "SPARK_LOCAL_IP"):
         monkeypatch.setenv(name, "")  # so that they are as before when the test has ended
         monkeypatch.delenv(name)
@@ -40,6 +40,8 @@ def spark(tmp_path, monkeypatch):
     yield spark
     spark.stop()
     session.end_jvm()
+    workers = lambda: [line for line in leaks.processes().values() if "pyspark.daemon" in line]  # noqa: E731
+    deadline(lambda: not workers(), "Spark's Python workers have followed the JVM")
 
 
 def rows_of(frame):
