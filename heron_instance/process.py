@@ -145,8 +145,7 @@ class InstanceProcess:
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         shell, gateway = self._shell, self._shell.gateway
-        next_second = due = time.monotonic()
-        in_step = shell.settings.metrics_interval >= HEARTBEAT_EVERY
+        next_second = next_metrics = due = time.monotonic()
         while not self._stopping:
             pause = min(1.0, max(0.0, due - time.monotonic()))
             ready = self._wires.wait(pause, self._has_work)
@@ -157,14 +156,18 @@ class InstanceProcess:
             look = self._executor.look(now)
             if second := now >= next_second:
                 self._meters.lagged(now - next_second)
-                next_second = now + shell.settings.metrics_interval
-            due = min(gateway.tick(now, second=second and in_step), next_second, look)
+                next_second = now + HEARTBEAT_EVERY
+                self._executor.beat()
+                self._outbox.capacity_bytes = shell.resize()
+            due = gateway.tick(now, second=second)
             self._room.notify()
             if self._room.wanted and not (gateway.held or self._outbox.full):
                 self._room.wanted = False
                 shell.inbox.put(nothing)
-            if second:
-                self._second()
+            if now >= next_metrics:
+                next_metrics = now + shell.settings.metrics_interval
+                self._tell_metrics()
+            due = min(due, next_second, next_metrics, look)
             if self._executor.over:
                 break
         return self._end()
@@ -178,9 +181,7 @@ class InstanceProcess:
     def _has_work(self) -> bool:
         return not self._outbox.empty or self._stopping or self._executor.rung or bool(self._inspector.ready)
 
-    def _second(self, *, last: bool = False) -> None:
-        self._executor.beat()
-        self._outbox.capacity_bytes = self._shell.resize()
+    def _tell_metrics(self, *, last: bool = False) -> None:
         self._meters.hand_over(self._wires.malformed, partial(self._wires.send_metrics, last=last))
 
     # --- what the shell asks for ------------------------------------------------------------------------------
@@ -215,7 +216,8 @@ class InstanceProcess:
         self._offer()
         if self._spans is not None:
             self._spans.close()
-        self._second(last=True)
+        self._executor.beat()
+        self._tell_metrics(last=True)
         self._wires.close()
         failure = self._executor.failure
         if failure is not None:

@@ -54,7 +54,7 @@ class StreamManagerProcess:
         address = setup.host, self.sockets.ports[Lane.DATA], self.sockets.ports[Lane.CONTROL]
         self.shell = Shell(self, definition, setup.container, self._holder, life, address)
         self._departure = Departure(setup.folder, self.shell)
-        self._next_second = time.monotonic()
+        self._next_second = self._next_metrics = time.monotonic()
         if known is not None:
             self.shell.recall(known.admission, Plan.FromString(known.plan))
 
@@ -80,16 +80,17 @@ class StreamManagerProcess:
         if any(isinstance(endpoint, Dialled) for endpoint in ready):
             self.shell.listen(now)
         self.sockets.receive(ready, now, self.shell.received)
-        in_step = self._interval >= HEARTBEAT_EVERY
-        due = self.shell.tick(now, second=in_step and now >= self._next_second)
+        due = self.shell.tick(now, second=now >= self._next_second)
         if self.shell.over:
             self._stop(ExitCode.OK)
         if now >= self._next_second:
             self._lag.observe(now - self._next_second)
-            self._next_second = now + self._interval
+            self._next_second = now + HEARTBEAT_EVERY
             parent_link.beat(in_user_code=False)
+        if now >= self._next_metrics:
+            self._next_metrics = now + self._interval
             self._tell_metrics(now)
-        return min(due, self._next_second, self._departure.look(now))
+        return min(due, self._next_second, self._next_metrics, self._departure.look(now))
 
     def _tell_metrics(self, now: float, *, last: bool = False) -> None:
         if self.shell.manager is not None:
