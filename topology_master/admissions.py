@@ -103,6 +103,7 @@ class Admissions:
             self._stories.tell(container_name(number), f"says hello, held by {hello.holder}")
         known.had = hello.admission if hello.known else 0
         link = known.link
+        link.last_heard = now
         risen = link.meet(header.sender) is not None
         if risen:
             known.registered = False

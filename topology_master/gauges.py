@@ -24,6 +24,7 @@ class Gauges:
         self._lag = self._registry.histogram("ardea_process_loop_lag_seconds")
         self._registry.gauge("ardea_tm_leader").value = 0
         self._malformed = 0
+        self._peers: frozenset[int] = frozenset()
         self._sinks: set[str] = set()  # components that have had rows to write outside
 
     def late(self, seconds: float) -> None:
@@ -44,9 +45,12 @@ class Gauges:
         for state in RunState:
             registry.gauge("ardea_tm_topology_state", state=state.value).value = int(state is master.execution.state)
         registry.gauge("ardea_tm_plan_version").value = admissions.plan.epoch
-        for number, container in admissions.containers.items():
-            age = registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}")
-            age.value = now - container.link.last_heard
+        links = {container.link.key: container.link for container in admissions.members}
+        for gone in self._peers - links.keys():
+            registry.remove_gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{gone}")
+        self._peers = frozenset(links)
+        for number, link in links.items():
+            registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}").value = now - link.last_heard
         if master.coordination is not None:
             self._snapshots(master.coordination, now)
 
