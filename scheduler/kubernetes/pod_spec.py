@@ -49,6 +49,8 @@ _NAMED = {
 }
 """Lists whose entries are merged one by one, and the field by which they are told apart."""
 _UNITED = "tolerations"
+METRICS_PORT = "metrics"
+"""The name of the port at which a pod is scraped."""
 _SPREAD = "topologySpreadConstraints"
 
 
@@ -69,6 +71,7 @@ class _Container(_Named, frozen=True, rename="camel"):
     security_context: dict[str, Any] | None = None
     resources: _Resources | None = None
     volume_mounts: tuple[_Named, ...] | None = None
+    ports: tuple[dict[str, Any], ...] | None = None
 
 
 class _Shape(msgspec.Struct, frozen=True, rename="camel"):
@@ -192,6 +195,11 @@ def _check_task(entry: Fragment, where: str) -> None:
         if field not in _OF_TASKS:
             instead = _INSTEAD.get(field, f"{', '.join(_OF_TASKS[1:])} can be set")
             raise UserError(f"{where} cannot set {field}, which is Ardea's: {instead}")
+    if any(port.get("name") == METRICS_PORT for port in entry.get("ports") or ()):
+        raise UserError(
+            f"{where} cannot name a port {METRICS_PORT}: each pod has one of that name, at which Ardea is scraped",
+            hint="give yours another name, and let Prometheus scrape it by that",
+        )
     for field in ("runAsUser", "runAsGroup"):
         if field in (entry.get("securityContext") or {}):
             raise UserError(
@@ -226,7 +234,10 @@ def _require_volumes(containers: Iterable[Fragment], volumes: Collection[str]) -
 
 
 def _changed(container: dict[str, Any], change: Fragment | None) -> dict[str, Any]:
-    return _patched(container, {**change, "name": container["name"]}) if change else container
+    if not change:
+        return container
+    ports = [*container.get("ports", ()), *(change.get("ports") or ())]
+    return _patched(container, {**change, "name": container["name"], "ports": ports or None})
 
 
 def _patched(below: Fragment, above: Fragment) -> dict[str, Any]:

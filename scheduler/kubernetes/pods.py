@@ -187,6 +187,8 @@ def _pod(
          "tolerationSeconds": LOST_NODE_SECS}
         for what in ("not-ready", "unreachable")
     ]  # fmt: skip
+    first, *others = spec["containers"]
+    metrics = {"name": pod_spec.METRICS_PORT, "containerPort": inputs.settings.metrics_port + number}
     whole = {
         "enableServiceLinks": False,
         "securityContext": _POD_SECURITY,
@@ -194,6 +196,8 @@ def _pod(
         "tolerations": lost,
         "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
         **spec,
+        # The metrics manager's, but some networks look for the names of ports among these containers only.
+        "containers": [{**first, "ports": [metrics]}, *others],
         "volumes": [
             {"name": "home", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
@@ -276,8 +280,7 @@ def _metrics_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Ma
     port = inputs.settings.metrics_port + number
     more = {
         "restartPolicy": "Always",
-        "ports": [{"name": "metrics", "containerPort": port}],
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 5},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": port}, "periodSeconds": 5},
         **_opening(inputs),
     }
     return _container(inputs, number, METRICS_MANAGER, needs, more)

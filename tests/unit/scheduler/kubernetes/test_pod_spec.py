@@ -176,6 +176,7 @@ def test_lists_with_names_are_merged_by_them():
         ({"containers": [{"name": "numbers", "volumeMounts": []}]}, "set heron.kubernetes.volumes"),
         ({"containers": [{"name": "numbers", "securityContext": {"runAsUser": 1}}]}, "run as one user"),
         ({"containers": [{"name": "numbers", "resources": {"limits": {"cpu": 1}}}]}, "what it was packed with"),
+        ({"containers": [{"name": "numbers", "ports": [{"name": "metrics"}]}]}, "cannot name a port metrics"),
         ({"tolerations": "spot"}, r"no part of a PodSpec: Expected `array \| null`, got `str` - at `\$.tolerations`"),
         ({"volumes": [{"emptyDir": {}}]}, r"missing required field `name` - at `\$.volumes\[0\]`"),
     ],
@@ -307,6 +308,7 @@ def unchanged(before, after):
         assert {k: v for k, v in now.items() if k not in changeable} == {
             k: v for k, v in former.items() if k not in changeable
         }
+        assert now.get("ports", [])[: len(former.get("ports", []))] == former.get("ports", [])
         assert not {"runAsUser", "runAsGroup"} & now["securityContext"].keys()
         for kind in ("requests", "limits"):
             packed = [(now["resources"][kind].get(key), former["resources"][kind].get(key)) for key in PACKED]

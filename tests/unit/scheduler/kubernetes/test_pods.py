@@ -237,10 +237,14 @@ def test_lost_nodes_are_left_after_five_seconds(prepared):
         assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
 
 
-def test_the_metrics_port_is_named_and_its_own(prepared):
-    ports = [c["ports"] for job in jobs(prepared) for c in containers(job).values() if c["name"] == "metrics-manager"]
-    assert [port["containerPort"] for (port,) in ports] == [9404, 9404, 9405, 9406]
-    assert {port["name"] for (port,) in ports} == {"metrics"}
+def test_the_metrics_port_is_named_once_where_every_network_looks_for_it(prepared):
+    """Of init containers, sidecars too, some networks do not know the names of ports."""
+    number = {"name": "metrics", "containerPort": 9404}
+    for job, port in zip(jobs(prepared), (9404, 9404, 9405, 9406), strict=True):
+        first, *others = pod(job)["containers"]
+        assert first["ports"] == [{**number, "containerPort": port}]
+        assert not any("ports" in each for each in (*others, *pod(job)["initContainers"]))
+        assert containers(job)["metrics-manager"]["readinessProbe"]["httpGet"]["port"] == port
 
 
 def test_what_the_configuration_adds(prepared):
