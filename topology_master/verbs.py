@@ -151,11 +151,12 @@ class Verbs:
         """What it says of each task, process and edge."""
         plan, overview = self._master.admissions.plan, self._heard.overview
         overview.expire(now)
-        processes = overview.processes()
+        homes = {place.name: place.container for place in plan.tasks.values()}
+        processes = overview.processes(homes)
         return {
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in self._master.ending.tasks.items()},
             "components": by_component(processes),
-            "processes": processes,
+            "processes": [each for each in processes if not each.component or each.process in homes],
             "edges": self._heard.lately.edges(plan),
             "supervised": rows,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Collection, Iterable
 
@@ -85,11 +86,17 @@ class Window:
     def __init__(self, spouts: Collection[str], length: float = WINDOW) -> None:
         """``spouts``: whose latency is that of their trees; ``length`` in seconds."""
         self._spouts, self._length = spouts, length
-        self._readings: deque[tuple[float, dict[tuple[int, str], ProcessTotals]]] = deque()
+        self._readings: deque[tuple[float, dict[tuple[int, str, int], ProcessTotals]]] = deque()
 
     def observe(self, now: float, processes: Iterable[ProcessTotals]) -> None:
         """What the master says at ``now`` (seconds, steady)."""
-        self._readings.append((now, {_key(each): each for each in processes}))
+        reading: dict[tuple[int, str, int], ProcessTotals] = {}
+        for each in processes:
+            # A task keeps its name wherever it goes; each container has its own managers, and 0 may have two masters.
+            container = -1 if each.component else each.container
+            number = next(n for n in itertools.count() if (container, each.process, n) not in reading)
+            reading[container, each.process, number] = each
+        self._readings.append((now, reading))
         while len(self._readings) > 2 and now - self._readings[1][0] >= self._length:
             self._readings.popleft()
 
@@ -156,11 +163,6 @@ class Window:
             threads=lately.threads,
             watermark_lag=lately.watermark_lag_seconds,
         )
-
-
-def _key(process: ProcessTotals) -> tuple[int, str]:
-    """A task keeps its name wherever it goes; each container has its own managers."""
-    return (-1 if process.component else process.container, process.process)
 
 
 def _since(totals: Totals, earlier: Totals | None) -> Totals:

@@ -16,6 +16,7 @@ import msgspec.structs
 
 from ardea.health import ProcessRow
 from ardea.metrics.series import SERIES, Kind, quantile
+from ardea.plan.names import MASTER_CONTAINER
 
 Values = tuple[float, ...]
 """A counter: (value,).  A histogram: the buckets, then the sum."""
@@ -123,12 +124,15 @@ class Lives(Generic[K]):
 
     def totals(self) -> dict[K, Values]:
         """Sums over all lives."""
-        if not self.former:
-            return self.current.copy()
-        totals = self.former.copy()
-        for key, values in self.current.items():
+        return _added([self.former, self.current])
+
+
+def _added(many: Iterable[Mapping[K, Values]]) -> dict[K, Values]:
+    totals: dict[K, Values] = {}
+    for each in many:
+        for key, values in each.items():
             totals[key] = add(totals[key], values) if key in totals else values
-        return totals
+    return totals
 
 
 def _raise(known: dict[K, Values], news: Mapping[K, Values]) -> None:
@@ -315,7 +319,8 @@ class Overview:
     def __init__(self, expiry: float = 60.0) -> None:
         """``expiry``: seconds after which a silent process has no pending tuples, memory or threads."""
         self._expiry = expiry
-        self._processes: dict[tuple[int, str, int], _Process] = {}
+        self._processes: dict[tuple[int, str, int, str], _Process] = {}
+        """By container, name, task and holder, empty but for masters: those of two pods are alike otherwise."""
 
     def accept(self, summary: bytes, now: float) -> Summary:
         """Takes a metrics manager's summary, and returns it; ``now`` in seconds of any steady clock.
@@ -329,33 +334,47 @@ class Overview:
             decoded = msgspec.msgpack.decode(summary, type=Summary)
         except RecursionError:
             raise msgspec.DecodeError("nested too deep") from None
+        holder = decoded.holder if decoded.container == MASTER_CONTAINER else ""
         for report in decoded.processes:
-            process = self._processes.setdefault((decoded.container, report.process, report.task), _Process())
+            key = decoded.container, report.process, report.task, holder
+            process = self._processes.setdefault(key, _Process())
             if process.lives.accept((decoded.admission, report.life), _sound(report.current), _sound(report.former)):
                 process.component, process.seen = report.component, now
                 process.gauges = {name: value for name, value in report.gauges.items() if is_sound(value)}
         return decoded
 
     def expire(self, now: float) -> None:
-        """Clears the gauges of whoever is silent; counters stay, for they are history."""
-        for process in self._processes.values():
+        """Clears the gauges of whoever is silent; counters stay, for they are history, but for those of masters."""
+        for key, process in [*self._processes.items()]:
             if now - process.seen >= self._expiry:
                 process.gauges = {}
+                if key[0] == MASTER_CONTAINER:
+                    del self._processes[key]
 
     def counts(self) -> Iterator[Counts]:
         """Every process, in no order; what is given changes with the next summary."""
-        for (container, name, _), process in self._processes.items():
+        for (container, name, _, _), process in self._processes.items():
             lives = process.lives
             totals = lives.totals() if lives.former else lives.current
             yield Counts(container, name, process.component, process.seen, totals, process.gauges)
 
-    def processes(self) -> list[ProcessTotals]:
-        """Every process, by container, name and task."""
-        initiated = self._initiated()
-        return [
-            ProcessTotals(container, name, process.component, task, _totals(process, initiated.get(name, 0.0)))
-            for (container, name, task), process in sorted(self._processes.items())
-        ]
+    def processes(self, homes: Mapping[str, int] | None = None) -> list[ProcessTotals]:
+        """Every process, by container, name and task; a task that has moved once, with all that it has counted.
+
+        ``homes``: the container of each task, whose gauges count; of others those of where they were heard last.
+        """
+        initiated, rows = self._initiated(), []
+        places: dict[tuple[int, str, int, str], list[tuple[int, _Process]]] = {}
+        for (container, name, task, holder), process in sorted(self._processes.items()):
+            key = (-1 if process.component else container, name, task, holder)
+            places.setdefault(key, []).append((container, process))
+        for (_, name, task, _), known in places.items():
+            home = homes.get(name) if homes else None
+            container, present = max(known, key=lambda place: (place[0] == home, place[1].seen))
+            counted = _added(process.lives.totals() for _, process in known)
+            totals = _totals(counted, present.gauges, initiated.get(name, 0.0))
+            rows.append(ProcessTotals(container, name, present.component, task, totals))
+        return sorted(rows, key=lambda row: (row.container, row.process, row.task))
 
     def _initiated(self) -> dict[str, float]:
         """Seconds for which each task held spouts back."""
@@ -389,8 +408,7 @@ def _sound(values: Mapping[str, Values]) -> dict[str, Values]:
     return found
 
 
-def _totals(process: _Process, initiated: float) -> Totals:
-    values, gauges = process.lives.totals(), process.gauges
+def _totals(values: Mapping[str, Values], gauges: Mapping[str, float], initiated: float) -> Totals:
     fields: dict[str, Any] = {field: int(gauges.get(name, 0)) for field, name in _GAUGES}
     fields["tasks"], fields["initiated_seconds"] = 1 if gauges else 0, initiated
     for field, names in _FURTHEST.items():

@@ -48,6 +48,14 @@ def test_rates_latencies_and_shares_are_those_of_the_time_between():
     assert task.latency == pytest.approx(0.002)
 
 
+def test_two_masters_are_two_rows():
+    """Those of two pods have the same name, in container 0."""
+    window = Window(())
+    for now, cpu in ((0.0, (10.0, 50.0)), (2.0, (11.0, 50.5))):
+        window.observe(now, [ProcessTotals(0, "topology-master", "", -1, Totals(tasks=1, cpu_seconds=n)) for n in cpu])
+    assert [row.cpu for row in window.rows()] == [0.5, 0.25]
+
+
 def test_cpu_and_memory_are_those_of_the_processes():
     window = Window({"numbers"})
     window.observe(0.0, [process("add", 0, cpu_seconds=50.0), process("add", 1, cpu_seconds=1.0)])

@@ -177,6 +177,51 @@ def test_a_silent_task_has_nothing_pending_either():
     assert (totals.tasks, totals.pending, totals.acked) == (0, 0, 7)
 
 
+def told(overview, task, state, now, admission=1):
+    """The metrics manager of the task's container sends its summary."""
+    overview.accept(report(state, admission, task.identity.container), now)
+    return overview.processes({"heron_instance": 1})
+
+
+def test_a_task_that_has_moved_is_one_process_with_all_that_it_has_counted():
+    """To a container with a lower number; the manager of the former one goes on to tell of it."""
+    overview, former, present = Overview(), (Task(container=2), MetricsState()), (Task(container=1), MetricsState())
+    former[1].accept(former[0].count(5), 0)
+    (row,) = told(overview, *former, 0)
+    assert (row.container, row.totals.tasks, row.totals.acked) == (2, 1, 5)
+    present[1].accept(present[0].count(3), 1)
+    for manager, now in ((present, 1), (former, 2)):
+        (row,) = told(overview, *manager, now)
+        assert (row.container, row.totals.tasks, row.totals.acked, row.totals.pending) == (1, 1, 8, 3)
+
+
+def test_without_a_plan_a_task_is_where_it_was_heard_last():
+    overview = Overview()
+    for now, container in enumerate((2, 1, 3)):
+        task, state = Task(container=container), MetricsState()
+        state.accept(task.count(1), 0)
+        overview.accept(report(state, container=container), now)
+        (row,) = overview.processes()
+        assert (row.container, row.totals.acked) == (container, now + 1)
+
+
+def test_masters_in_two_pods_are_two_processes_until_one_is_silent():
+    """Both are container 0 in its first place."""
+    overview = Overview(expiry=60)
+
+    def tells(holder, memory, now):
+        gauges = {"ardea_process_resident_memory_bytes": memory}
+        master = TaskSummary("topology-master", "", -1, 1, {}, {}, gauges)
+        overview.accept(msgspec.msgpack.encode(Summary(0, 1, [master], holder)), now)
+        overview.expire(now)
+        return [row.totals.resident_memory_bytes for row in overview.processes()]
+
+    assert tells("a", 10.0, 0) == [10]
+    assert tells("b", 20.0, 1) == [10, 20]
+    assert tells("a", 11.0, 2) == [11, 20]
+    assert tells("a", 12.0, 61) == [12]
+
+
 def test_how_far_time_is_behind_is_known_as_long_as_the_task_says_so():
     registry, state, overview = Registry(Identity("t", 1, "count-0", "count", 1, 1)), MetricsState(), Overview()
     for lag in (12.5, None):

@@ -1,0 +1,26 @@
+"""What a master answers to those who ask for its status."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ardea.metrics import Summary, TaskSummary
+from ardea.protocol.wire_pb2 import Ask
+from ardea.scheduler.control import status_in
+from ardea.topology_master.heard import Heard
+from ardea.topology_master.verbs import Verbs
+from ardea.versions import PROTOCOL
+from tests.unit.topology_master.test_addresses import Meeting
+
+EXECUTED = "ardea_instance_tuples_executed_total"
+
+
+def test_a_task_that_is_gone_is_no_process_and_its_component_keeps_what_it_has_counted():
+    meeting, heard = Meeting(), Heard(0.0, 1000.0)
+    for name, task in (("count-0", 3), ("count-7", 9)):
+        of_task = TaskSummary(name, "count", task, 1, {}, {EXECUTED: (5.0,)}, {})
+        heard.overview.accept(msgspec.msgpack.encode(Summary(1, 1, [of_task])), 0.0)
+    verbs = Verbs(meeting.master, heard, "token", "master", lambda: 1000.0)
+    status = status_in(verbs.answer(Ask(verb="status", token="token"), PROTOCOL, 1.0), PROTOCOL, "words")
+    assert [row.process for row in status.processes] == ["count-0"]
+    assert status.components["count"].executed == 10
