@@ -13,6 +13,7 @@ from ardea.protocol.incarnations import life_of
 from ardea.scheduler.control import ControlPort, Status, waiting_for
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.decisions import container_statuses
 from ardea.scheduler.kubernetes.topologies import Found, pods_of
 
 LOOK_EVERY = 0.5
@@ -53,8 +54,18 @@ class Restart:
             )
         before = self._status()
         deadline = self._clock() + patience
-        restarted = {self._number(pod) for pod in self._pods(containers) if self._order(pod)}
-        tasks = {i.name for plan in self._found.inputs.containers if plan.number in restarted for i in plan.instances}
+        told = {
+            (self._number(pod), container)
+            for pod in self._pods(containers)
+            for container in self._running(pod)
+            if self._order(pod["metadata"]["name"], container, deadline)
+        }
+        tasks = {
+            instance.name
+            for plan in self._found.inputs.containers
+            for instance in plan.instances
+            if (plan.number, names.instance_names(plan.instances)[instance.task]) in told
+        }
         while missing := self._missing(before, tasks):
             if self._clock() >= deadline:
                 raise TimedOut(
@@ -71,15 +82,29 @@ class Restart:
     def _number(pod: Manifest) -> int:
         return int(pod["metadata"]["labels"][names.CONTAINER])
 
-    def _order(self, pod: Manifest) -> bool:
-        """Every supervisor of a pod that runs; one that does not is being started in any case."""
+    @staticmethod
+    def _running(pod: Manifest) -> list[str]:
+        """The containers with a supervisor that run; one that does not is being started in any case."""
         if pod.get("status", {}).get("phase") != "Running":
-            return False
+            return []
+        run = {status["name"] for status in container_statuses(pod) if "running" in status.get("state", {})}
         spec: dict[str, Any] = pod["spec"]
-        sidecars = [container for container in spec["initContainers"] if container["name"] in layout.SIDECARS]
-        for container in (*sidecars, *spec["containers"]):
-            self._cluster.execute(pod["metadata"]["name"], container["name"], _ORDER)
-        return True
+        ours = [*layout.SIDECARS, *(container["name"] for container in spec["containers"])]
+        return [name for name in ours if name in run]
+
+    def _order(self, pod: str, container: str, deadline: float) -> bool:
+        """Tells the supervisor; False: its container has ended meanwhile."""
+        while True:
+            try:
+                self._cluster.execute(pod, container, _ORDER)
+                return True
+            except (NotFound, Unreachable):
+                seen = [each for each in pods_of(self._cluster, self._found.id) if each["metadata"]["name"] == pod]
+                if not any(container in self._running(each) for each in seen):
+                    return False
+                if self._clock() >= deadline:
+                    raise
+            self._pause(LOOK_EVERY)
 
     def _missing(self, before: Status | None, tasks: set[str]) -> str:
         """For whom it waits; empty when all are back."""
