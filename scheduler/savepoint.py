@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ardea.errors import ArdeaError, TimedOut, Unreachable
+from ardea.errors import ArdeaError, ClusterError, NotFound, TimedOut, Unreachable
 from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.update import ASK_PATIENCE, LOOK_EVERY, Refused
 from ardea.snapshots.place import place_at
@@ -66,26 +66,30 @@ class Saving:
         """Returns when all of it is there; with ``ends``, when the topology has also ended.
 
         Raises:
-            Refused: there is none, and the topology goes on; or it has ended meanwhile.
+            Refused: there is none, and the topology goes on; or it has ended meanwhile, or is gone.
             TimedOut: nobody has said how it went.
         """
         wanted = self._wanted
-        deadline = self._clock() + wanted.patience + MARGIN
+        deadline, silent = self._clock() + wanted.patience + MARGIN, ""
         while self._clock() < deadline:
             try:
                 status = self._ask()
-            except Unreachable:
+            except (Unreachable, NotFound) as error:
                 if (done := self._left()) is not None:
                     return done
+                if isinstance(error, NotFound):
+                    raise Refused(error.message, hint=self._whole_if) from error
+                silent = f": {error.message}"
                 self._tell("waiting for the topology master")
             else:
+                silent = ""
                 if (done := self._over(status)) is not None:
                     return done
             self._pause(LOOK_EVERY)
         raise TimedOut(
-            f"{wanted.topology}: no master has said within {wanted.patience + MARGIN:g} s how the savepoint went",
-            hint=f"it is whole if {wanted.folder}/savepoint.json is there"
-            + ("; `ardea list` shows whether the topology goes on" if wanted.ends else ""),
+            f"{wanted.topology}: no master has said within {wanted.patience + MARGIN:g} s how the savepoint went"
+            + silent,
+            hint=self._whole_if + ("; `ardea list` shows whether the topology goes on" if wanted.ends else ""),
         )
 
     def _ask(self) -> Status:
@@ -95,8 +99,10 @@ class Saving:
             arguments["kill"] = "yes"
         try:
             return self._control.ask("savepoint", patience=ASK_PATIENCE, body=b"", **arguments)
-        except Unreachable:
+        except (Unreachable, NotFound):
             raise
+        except ClusterError as error:  # of the way to the master, which may go on with the savepoint
+            raise Unreachable(error.message, hint=error.hint) from error
         except ArdeaError as error:
             raise Refused(error.message, hint=self._goes_on) from error
 
@@ -144,6 +150,10 @@ class Saving:
             bytes=manifest.bytes,
             files=len(manifest.names),
         )
+
+    @property
+    def _whole_if(self) -> str:
+        return f"the savepoint is whole if {self._wanted.folder}/savepoint.json is there"
 
     @property
     def _goes_on(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea.errors import ArdeaError, TimedOut, Unreachable
+from ardea.errors import ArdeaError, ClusterError, NotFound, TimedOut, Unreachable, Unrecognized
 from ardea.scheduler.control import Status
 from ardea.scheduler.savepoint import MARGIN, Saving, Wanted
 from ardea.scheduler.update import Refused
@@ -75,6 +75,24 @@ def test_what_is_refused_says_that_the_topology_goes_on(ends, hint):
     assert refusal.value.hint == hint
 
 
+@pytest.mark.parametrize("error", [Unrecognized("cannot list pods: Unauthorized"), ClusterError("it is forbidden")])
+def test_a_cluster_that_refuses_for_a_moment_is_no_master_that_does(error):
+    done, said, _ = save(says("copying"), error, says("done", number=5), ends=True)
+    assert done.number == 5
+    assert said == ["copying", "waiting for the topology master"]
+    with pytest.raises(TimedOut, match=f"how the savepoint went: {error.message}"):
+        save(says("copying"), error)
+
+
+def test_a_topology_that_is_gone_does_not_go_on(tmp_path):
+    with pytest.raises(Refused, match="words-1 is gone") as refusal:
+        save(says("copying"), NotFound("words-1 is gone"), ends=True, why=lambda: None)
+    assert refusal.value.hint == "the savepoint is whole if /there/savepoint.json is there"
+    Folder(tmp_path).write(DESCRIPTION, [encode(STORED)])
+    done, *_ = save(says("copying"), NotFound("words-1 is gone"), folder=str(tmp_path), ends=True, why=lambda: None)
+    assert (done.step, done.number) == ("done", 5)
+
+
 def test_another_callers_savepoint_is_none_of_ours():
     done, *_ = save(says("done", request="s", number=1), says("done", number=5))
     assert done.number == 5
@@ -94,7 +112,7 @@ def test_a_topology_that_has_ended_has_none():
 def test_nobody_says_how_it_went():
     with pytest.raises(TimedOut, match=f"no master has said within {30 + MARGIN:g} s how the savepoint went") as late:
         save(Unreachable("nobody"))
-    assert late.value.hint == "it is whole if /there/savepoint.json is there"
+    assert late.value.hint == "the savepoint is whole if /there/savepoint.json is there"
     with pytest.raises(TimedOut) as late:
         save(says("copying"), ends=True)
     assert late.value.hint.endswith("`ardea list` shows whether the topology goes on")
