@@ -25,7 +25,7 @@ LOOK_EVERY = 0.2
 SOURCES_EVERY = 3.0
 """Seconds between two looks for logs that have begun, and for streams that have ended."""
 ENDS_WITHIN = 120.0
-"""Seconds that pods have to end after their topology: masters wait for their last scrape."""
+"""Seconds that pods have to end after their topology and their last line: masters wait for their last scrape."""
 WAITING = 256
 """Lines of all followed logs that wait at most for who prints them; then their connections wait."""
 _NEWEST_LINES = 100_000
@@ -146,13 +146,16 @@ class PodLogs(Logs):
     def _followed(
         self, selection: str | None, readers: dict[Source, _Reader], lines: _Lines
     ) -> Iterator[LogLine | None]:
-        """Until the topology has ended, and with it what it prints."""
+        """Until the topology has ended, and with it what it prints; or a while after the last line that came."""
         looked = heard = self._clock()
         until = None if self._found.topology.running else looked + ENDS_WITHIN
         while until is None or (
             self._clock() < until and (any(reader.reading for reader in readers.values()) or not lines.empty())
         ):
-            yield lines.get()
+            line = lines.get()
+            yield line
+            if until is not None and line is not None:
+                until = self._clock() + ENDS_WITHIN
             if until is not None or (now := self._clock()) < looked + SOURCES_EVERY:
                 continue
             looked = now

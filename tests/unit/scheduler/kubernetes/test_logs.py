@@ -183,6 +183,29 @@ def test_a_log_that_does_not_end_with_the_topology_is_left(place):
     assert len(list(islice(lines, LOOKS))) < LOOKS
 
 
+def test_lines_that_still_come_after_the_end_are_shown_to_the_last(place):
+    """However long who prints them waits with each."""
+    now = [0.0]
+    place.begins(place.made())
+    found = PodLogs(place.cluster, find(place.cluster, "Sums"), clock=lambda: now[0])
+    lines = found.lines(follow=True)
+    assert next(lines) is None
+    place.ends()
+    now[0] += module.SOURCES_EVERY
+    assert next(lines) is None
+    place.prints("first")
+    assert after(lines) == "first"
+    place.prints("second")
+    place.prints("third")
+    place.breaks()
+    shown = []
+    for line in islice(lines, LOOKS):
+        if line is not None:
+            shown.append(line.text)
+            now[0] += module.ENDS_WITHIN + 1
+    assert shown == ["second", "third"]
+
+
 def test_a_pod_that_has_ended_is_read_once_more(place):
     pod = place.made()
     place.begins(pod)
