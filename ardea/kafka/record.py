@@ -44,7 +44,11 @@ class Record(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, headers=[*self.headers, (TRACEPARENT, traceparent)])
 
     def arguments(self, topic: str) -> dict[str, Any]:
-        """For ``Producer.produce``; ``topic`` is where it goes if it does not say."""
+        """For ``Producer.produce``; ``topic`` is where it goes if it does not say.
+
+        Raises:
+            ValueError: a header's name cannot be written as UTF-8; confluent-kafka would end the process for it.
+        """
         chosen: dict[str, Any] = {"topic": self.topic or topic, "value": self.value, "key": self.key}
         if self.partition is not None:
             chosen["partition"] = self.partition
@@ -52,6 +56,9 @@ class Record(msgspec.Struct, frozen=True):
             chosen["timestamp"] = self.timestamp_ms
         if self.headers:
             chosen["headers"] = list(self.headers)
+            for name, *_ in self.headers:
+                if isinstance(name, str) and name != name.encode(errors="replace").decode():
+                    raise ValueError(f"the header's name {name!r} cannot be written as UTF-8")
         return chosen
 
 

@@ -232,9 +232,13 @@ def _content(part: Any) -> bytes | None:
 
 def _headers(headers: Any) -> list[tuple[str, bytes | None]]:
     try:
-        return [(str(name), _content(content)) for name, content in headers]
+        return [(_name(name), _content(content)) for name, content in headers]
     except (TypeError, ValueError):  # it is no list of pairs
         return [("ardea-headers", _content(headers))]
+
+
+def _name(name: Any) -> str:
+    return str(name).encode(errors="backslashreplace").decode()
 
 
 def _pieces(content: bytes | None) -> Iterator[bytes | None]:
