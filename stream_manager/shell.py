@@ -16,7 +16,7 @@ from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
+from ardea.protocol.wire_pb2 import ACTIVATE, DEACTIVATE, EXIT, LEAVE, Header, Order, Plan
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.applicant import Applicant
 from ardea.stream_manager.known_plan import KnownPlan
@@ -120,12 +120,21 @@ class Shell:
                 self._ordered(self.manager, message)
 
     def _ordered(self, manager: StreamManager, order: Order) -> None:
-        """Whether the topology is active is known to the next life, too: it may begin before there is a master."""
+        """Whether the topology is active is known to the next life, too: it may begin before there is a master.
+
+        A plan that waits for room to be kept is older than the order, which holds for it as well.
+        """
         plan = manager.hellos.plan
         before = plan is not None and plan.active
         manager.ordered(order)
-        if plan is not None and plan.active != before:
-            self._outside.remember(self._applicant.admission, plan)
+        if plan is None or order.kind not in (ACTIVATE, DEACTIVATE):
+            return
+        if self._unkept is not None:
+            self._unkept.message.active = plan.active
+        if plan.active != before:
+            kept = self._outside.remember(self._applicant.admission, plan)
+            if not kept and self._unkept is None:
+                self._unkept, self._keep_at = KnownPlan.of(plan), self._now + KEEP_EVERY
 
     def received(
         self, number: int, source: bytes, lane: Lane, frames: Sequence[bytes], now: float, *, peers: bool

@@ -10,7 +10,20 @@ from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, HELLO, LEAVE, ORDER, PLAN, Address, Header, Hello, Order, Plan
+from ardea.protocol.wire_pb2 import (
+    ACTIVATE,
+    DEACTIVATE,
+    EXIT,
+    HELLO,
+    LEAVE,
+    ORDER,
+    PLAN,
+    Address,
+    Header,
+    Hello,
+    Order,
+    Plan,
+)
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.shell import Shell
@@ -64,7 +77,7 @@ class Outside:
 
     def remember(self, admission, plan):
         if self.room:
-            self.kept = plan
+            self.kept = Plan.FromString(plan.SerializeToString())
         return self.room
 
     def reach(self, plan):
@@ -76,9 +89,9 @@ class Outside:
     def transmit(self, link, lane, message):
         pass
 
-    def plan(self, epoch, *, elsewhere="h"):
+    def plan(self, epoch, *, elsewhere="h", active=False):
         """In which container 1 listens at that host."""
-        plan = Plan(epoch=epoch, build=1, shape=shape_to_bytes(self.definition.shape))
+        plan = Plan(epoch=epoch, build=1, active=active, shape=shape_to_bytes(self.definition.shape))
         plan.packing = packing_to_message(self.definition.packing)
         plan.addresses.append(Address(container=1, host=elsewhere, data_port=1, control_port=2))
         return plan
@@ -176,3 +189,35 @@ def test_on_a_full_disk_another_plan_waits_for_room(outside):
     outside.room = True
     shell.tick(5.0)
     assert (shell.manager.hellos.epoch, outside.kept.epoch) == (2, 2)
+
+
+def test_on_a_full_disk_an_order_is_kept_when_there_is_room(outside):
+    """A next life that begins before there is a master would emit although the topology is paused."""
+    shell = outside.shell
+    outside.plans(1.1, outside.plan(1, active=True))
+    outside.kept, outside.room = None, False
+    outside.orders(1.2, kind=DEACTIVATE, term=1)
+    assert not shell.manager.hellos.plan.active
+    shell.tick(2.1)
+    outside.room = True
+    assert outside.kept is None
+    shell.tick(2.2)
+    assert (outside.kept.epoch, outside.kept.active) == (1, False)
+    outside.room = False
+    outside.orders(3.0, kind=ACTIVATE, term=1)
+    outside.orders(3.1, kind=DEACTIVATE, term=1)
+    outside.room = True
+    shell.tick(4.1)
+    assert not outside.kept.active, "the newest order holds"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_order_holds_for_a_plan_that_waits_for_room(outside, before):
+    shell = outside.shell
+    outside.plans(1.1, outside.plan(1, active=before))
+    outside.room = False
+    outside.plans(1.2, outside.plan(2, active=True))
+    outside.orders(1.3, kind=DEACTIVATE, term=1)
+    outside.room = True
+    shell.tick(2.2)
+    assert (shell.manager.hellos.epoch, shell.manager.hellos.plan.active, outside.kept.active) == (2, False, False)
