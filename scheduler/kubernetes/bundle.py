@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import lzma
+import os
 import platform
 import zipfile
 from collections.abc import Iterable
@@ -28,11 +29,11 @@ def import_root(file: Path) -> Path:
 def pack(file: Path, include: Iterable[str] = ()) -> Bundle:
     """All Python files below the import root of ``file``, and what ``include`` names (patterns below that root).
 
-    Left out are hidden folders, ``__pycache__``, virtual environments, and folders that cannot be read.
+    Left out are hidden folders, ``__pycache__``, virtual environments, and files and folders that cannot be read.
 
     Raises:
         NotFound: a pattern matches nothing.
-        UserError: it is none, or the archive is too large.
+        UserError: it is none, or names a file that cannot be read, or the archive is too large.
     """
     root = import_root(file)
     chosen = {path.relative_to(root): path for path in _python_files(root)}
@@ -91,6 +92,12 @@ def _matching(root: Path, pattern: str) -> list[Path]:
             f"--include {pattern!r} is no pattern for files below {root}: {error}; nothing was submitted",
             hint=_PATTERNS,
         ) from None
+    for path in found:
+        if not os.access(path, os.R_OK):
+            raise UserError(
+                f"--include {pattern}: {path} may not be read; nothing was submitted",
+                hint="give this account the right to read it, or leave it out of the pattern",
+            )
     if not found:
         raise NotFound(f"--include {pattern}: {root} has no such file", hint=_PATTERNS)
     return found
@@ -103,6 +110,6 @@ def _python_files(folder: Path) -> list[Path]:
             if not (path.name.startswith(".") or path.name == "__pycache__" or path.is_symlink()):
                 with contextlib.suppress(PermissionError):  # nobody could import from there, either
                     found += [] if (path / "pyvenv.cfg").exists() else _python_files(path)
-        elif path.suffix == ".py" and path.is_file():
+        elif path.suffix == ".py" and path.is_file() and os.access(path, os.R_OK):
             found.append(path)
     return found

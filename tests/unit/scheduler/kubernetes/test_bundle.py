@@ -91,6 +91,14 @@ def test_folders_that_cannot_be_read_are_left_out(project, tmp_path, monkeypatch
     assert set(files(tmp_path / "there")) == {"top.py", "helpers/__init__.py", "helpers/words.py"}
 
 
+def test_files_that_cannot_be_read_are_left_out_unless_they_are_named(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, _: Path(path).name not in ("words.py", "list.csv"))
+    bundle.unpack(bundle.pack(project / "top.py").data, tmp_path / "there")
+    assert set(files(tmp_path / "there")) == {"top.py", "helpers/__init__.py"}
+    with pytest.raises(UserError, match=r"--include data/\*: .*/data/list.csv may not be read; nothing was submitted"):
+        bundle.pack(project / "top.py", ["data/*"])
+
+
 def test_equal_files_are_equal_bundles_and_unpacking_can_be_repeated(project, tmp_path):
     one = bundle.pack(project / "top.py")
     (project / "top.py").touch()
