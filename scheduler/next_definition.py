@@ -16,7 +16,7 @@ from ardea.config_check import stored
 from ardea.errors import UserError
 from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan
-from ardea.plan.definition import Definition
+from ardea.plan.definition import Definition, canonical
 from ardea.plan.keyed import ANOTHER_NAME, OTHER_KEYS, keyed_components, other_keys
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
@@ -94,9 +94,8 @@ def next_of(
         raise UserError("heron.streammgr.curve cannot be changed while the topology runs; nothing was changed")
     if settings.remembers:
         check_states(present, plan, drop_state=change.drop_state)
-    rebuilt = config != stored(present.config, present.topology) or not _same(
-        present, change.version, half_done=half_done
-    )
+    same_config = canonical(config) == canonical(stored(present.config, present.topology))
+    rebuilt = not (same_config and _same(present, change.version, half_done=half_done))
     next_ = wanted(
         present, plan, parallelism=change.parallelism, location=location, code=code, config=config, rebuilt=rebuilt
     )

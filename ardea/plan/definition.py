@@ -18,6 +18,12 @@ from ardea.versions import UNNUMBERED, format_differs
 
 STATE_ACCESS = "topology.state.access"
 AGAIN = "use the version that submitted it, or kill it and submit it again"
+_CANONICAL = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def canonical(value: Any) -> bytes:
+    """Equal for equal values, wherever they come from: a NaN does not equal itself."""
+    return _CANONICAL.encode(value)
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -74,7 +80,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
     def same_as(self, other: Definition) -> bool:
         """Whether both are one plan, whatever their epochs."""
-        return msgspec.structs.replace(self, epoch=other.epoch, highest=other.highest) == other
+        return canonical(msgspec.structs.replace(self, epoch=other.epoch, highest=other.highest)) == canonical(other)
 
     def rescaled(self, plan: LogicalPlan) -> LogicalPlan:
         """What the topology's file builds, with the tasks that updates have given its components."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from unittest.mock import Mock
 
 import msgspec
@@ -139,6 +140,15 @@ def test_what_an_update_sets_wins_over_another_name_of_the_key(before, now, both
 def test_configuration_that_was_stored_as_it_was_written_is_not_changed_by_more_tasks():
     present = definition(Pair, config={"topology.workers": 2})
     assert next_of(present, Change(parallelism={"scaled": 3}), Pair.plan, half_done=False).build == 1
+
+
+def test_a_nan_in_the_configuration_is_not_another_configuration():
+    """Those of two decodings are unequal."""
+    present = definition(Pair, config={"my.limit": math.nan})
+    assert next_of(present, Change(parallelism={"scaled": 3}), Pair.plan, half_done=False).build == 1
+    again = Definition.unpacked(present.packed(), "here")
+    assert again.same_as(present)
+    assert not definition(Pair, config={"my.limit": 1.0}).same_as(present)
 
 
 @pytest.mark.timeout(20)
