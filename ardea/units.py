@@ -10,6 +10,7 @@ import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any, TypeVar
 
 N = TypeVar("N", int, float)
@@ -23,6 +24,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 _MOST = (1 << 63) - 1
 _DEEPEST = 50
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes))
 _shown = reprlib.Repr()
 _shown.maxlevel, _shown.maxstring, _shown.maxother, _shown.maxlong = 4, 200, 200, 200
 _shown.maxdict = _shown.maxlist = _shown.maxtuple = 20
@@ -206,8 +208,8 @@ def plain(value: Any, depth: int = 0) -> Any:
         raise ValueError(f"a plain value, whose lists and dicts are nested {_DEEPEST} deep at most")
     if isinstance(value, int) and not -_MOST <= value <= _MOST:
         raise ValueError(f"a plain value, whose whole numbers are {_MOST} at most")
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return value
+    if type(value) in _PLAIN or (isinstance(value, int | str) and isinstance(value, Enum)):
+        return value  # numpy's numbers and texts are none: nobody else could read them
     if isinstance(value, tuple):
         return tuple(plain(entry, depth + 1) for entry in value)
     if isinstance(value, list):

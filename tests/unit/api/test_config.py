@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from ardea import units
 from ardea.config import KEYS, Settings, merge
-from ardea.config_check import check, parse, validate
+from ardea.config_check import check, parse, stored, validate
 from ardea.config_keys import ALIASES
 from ardea.errors import ConfigError
 
@@ -272,6 +273,29 @@ def test_a_value_that_is_refused_is_shown_in_short(value):
     with pytest.raises(ConfigError, match=r"'topology.message.timeout.secs' takes") as refused:
         validate({"topology.message.timeout.secs": value}, "x")
     assert len(str(refused.value)) < 1000
+
+
+class Float(float):
+    """As numpy's float64, and its texts are."""
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("value", [Float(1), Text("a"), [Float(1)], {"a": Text("a")}])
+def test_what_only_looks_plain_is_refused(value):
+    """No definition could be made of it."""
+    with pytest.raises(ConfigError, match=r"x: 'mine' takes a plain value .*, not "):
+        validate({"mine": value}, "x")
+
+
+class Red(enum.StrEnum):
+    RED = "red"
+
+
+def test_a_member_of_an_enumeration_is_its_value_in_a_definition():
+    assert stored({"mine": Red.RED}, "x") == {"mine": "red"}
 
 
 def test_lists_and_dicts_have_an_end():
