@@ -111,7 +111,13 @@ class DrpcSpout(Spout):
                 f"DRPC needs {error.name}, which is not installed", hint="pip install 'ardea[drpc]'"
             ) from error
         self._requests = Requests(function, settings.drpc_queue)
-        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout, settings.max_tuple_bytes - BESIDE)
+        if (most := settings.max_tuple_bytes - BESIDE) <= 0:
+            raise UserError(
+                f"DRPC function {function}: topology.max.tuple.bytes is {settings.max_tuple_bytes:,}, of which "
+                f"{BESIDE:,} are not for the argument; no request would have room",
+                hint=f"set it above {BESIDE:,}; unset, it is 10 MiB",
+            )
+        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout, most)
         self._close = endpoint.close
         self._way = f"{endpoint.address} {endpoint.token}"
         self.logger.info("DRPC function %s: POST http://%s/drpc/%s", function, endpoint.address, function)
