@@ -189,7 +189,7 @@ def test_lines_that_still_come_after_the_end_are_shown_to_the_last(place):
     place.begins(place.made())
     found = PodLogs(place.cluster, find(place.cluster, "Sums"), clock=lambda: now[0])
     lines = found.lines(follow=True)
-    assert next(lines) is None
+    assert [next(lines), next(lines)] == [None, None]
     place.ends()
     now[0] += module.SOURCES_EVERY
     assert next(lines) is None
