@@ -41,7 +41,9 @@ class Memory:
             return found
         if why := self._missing(found, definition):
             return ExecutionState(RunState.FAILED, f"{LOST}{why}")
-        state = RunState.PAUSED if self.paused and found.state is RunState.RUNNING else found.state
+        state = found.state
+        if state in (RunState.RUNNING, RunState.PAUSED) and (self.paused or self.epoch):
+            state = RunState.PAUSED if self.paused else RunState.RUNNING
         return msgspec.structs.replace(found, state=state, came_up=True)
 
     def _missing(self, found: ExecutionState, definition: Definition) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -155,7 +156,7 @@ class Updates:
             raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
         difference = self._between(self._plan, plan, rebuilt=wanted.build != present.build, whole=wanted.whole)
         if self._put_back:
-            self._instead(request, difference, now)
+            self._instead(request, difference, ending, now)
             return
         self._request, self._difference = request, difference
         self._draining = Draining(self._plan, self._difference, self._timeout(), now)
@@ -167,14 +168,23 @@ class Updates:
         """Why the former plan is in force again, as long as not all work by it."""
         return "" if self._switch is None else self._switch.put_back
 
-    def _instead(self, request: UpdateRequest, difference: PlanDifference, now: float) -> None:
+    def _instead(self, request: UpdateRequest, difference: PlanDifference, ending: Ending, now: float) -> None:
         """Of a former plan that does not come up either: what rested for the switch from it still does."""
         rest = frozenset() if self._difference is None else self._difference.waits
         if self._memory is None and not difference.waits <= rest:
             raise ProtocolError("UPDATE_RUNS", "an update is being put back, and not all rests that this one changes")
+        if left := self._left(difference, ending):
+            raise ProtocolError("UPDATE_REFUSED", f"{few(left)}, and would end")
         if lost := self._bound(request) + self._owing(request):
             raise ProtocolError("UPDATE_REFUSED", f"{few(lost)} would end, with what no other task can take over")
+        if self._difference is not None:  # else all spouts are held already
+            self._difference = replace(self._difference, held=self._difference.held | difference.held)
         self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
+
+    def _left(self, difference: PlanDifference, ending: Ending) -> list[str]:
+        """Spout tasks that leave with rows; where there are snapshots, they are read again from their source."""
+        rows = {} if self._memory is not None else {t: ending.tasks[t].open for t in sorted(difference.leaving)}
+        return [f"{self._plan.tasks[t].name} has {n:,} rows to send again" for t, n in rows.items() if n]
 
     def _between(self, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool, whole: bool) -> PlanDifference:
         difference = PlanDifference.between(former, wanted, rebuilt=rebuilt, whole=whole)

@@ -59,6 +59,18 @@ def test_it_goes_on_under_a_higher_term_and_nothing_is_missing():
         assert arrived(running) == {2 * n for n in range(ROWS)}
 
 
+def test_what_was_submitted_paused_goes_on_where_it_was_activated():
+    with cluster(active=False) as running:
+        running.advance(0.5)
+        running.activate()
+        running.advance(1.0)
+        former = term(running)
+        running.lose_state()
+        runs_again(running, former)
+        running.run_until(lambda: running.over, 120)
+        assert arrived(running) == {2 * n for n in range(ROWS)}
+
+
 @pytest.mark.parametrize("masters", [0, 1, 2])
 def test_it_stays_paused(masters):
     """Also where as many masters as there were have died before they heard of anything."""

@@ -301,6 +301,33 @@ def test_another_version_comes_in_place_of_a_former_one_that_does_not(spoilt, di
     assert all_arrived(spoilt)
 
 
+class Further(Spout):
+    """Comes with an update."""
+
+    outputs = ["n"]
+    taken = 0
+
+    def next_tuple(self):
+        Further.taken += 1
+        self.emit([Further.taken], tup_id=Further.taken)
+
+
+class BrokenFurther(Topology):
+    numbers = Numbers.spec(par=2)
+    further = Further.spec()
+    double = Hangs.spec(inputs=[numbers, further], par=2)
+    sink = Sink.spec(inputs={double: Grouping.fields("n")})
+    config = Words.config
+
+
+def test_a_spout_that_such_a_version_brings_waits_until_all_work_by_it(spoilt):
+    Further.taken = 0
+    request = spoilt.update_request(BrokenFurther, patience=5.0)
+    spoilt.run_until(lambda: (progress := spoilt.update(request)) and progress.step == "switching")
+    spoilt.run_until(lambda: (progress := spoilt.update(request)) and progress.step == "putting back")
+    assert Further.taken == 0
+
+
 def test_a_new_master_does_not_know_what_rests(spoilt):
     spoilt.kill("master")
     spoilt.advance(5)

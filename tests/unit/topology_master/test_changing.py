@@ -231,7 +231,7 @@ class AnUpdate(RuleBasedStateMachine):
         present, board = self.board.definitions[-1], self.board
         next_ = changed(present, {name: tasks}, rebuilt=rebuilt)
         waits = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).waits
-        before = len(board.definitions), board.number
+        before, rows = (len(board.definitions), board.number), self._rows_of_spouts_that_leave(present, next_)
         self.request = UpdateRequest(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
         try:
             self.updates.requested(self.request, self.ending, self.now, ends="")
@@ -240,12 +240,18 @@ class AnUpdate(RuleBasedStateMachine):
         if board.definitions[-1] is present:
             assert before == (len(board.definitions), board.number)
             gone = set(plan_of(present).tasks) - set(plan_of(next_).tasks)
-            lost = not waits <= self.rested if self.memory is None else self.memory.bound(gone)
+            lost = (not waits <= self.rested or rows) if self.memory is None else self.memory.bound(gone)
             assert lost or next_.same_as(present), "refused without need"
         else:
             assert self.memory is not None or waits <= self.rested, "switched while somebody did not rest"
+            assert self.memory is not None or not rows, "switched while rows of a spout that leaves wait"
             assert (board.former, board.switch_record.put_back) == (present, "")
         self._after()
+
+    def _rows_of_spouts_that_leave(self, present, next_):
+        rebuilt = next_.build != present.build
+        leaving = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=rebuilt).leaving
+        return sum(self.ending.tasks[task].open for task in leaving)
 
     @property
     def _back(self):
@@ -407,3 +413,35 @@ class AnUpdateOfState(AnUpdate):
 
 TestAnUpdate = AnUpdate.TestCase
 TestAnUpdateOfState = AnUpdateOfState.TestCase
+
+
+def put_back(parallelism, *, rebuilt=False, waiting=0):
+    """A topology whose update did not come up, nor the former plan; spouts have rows that wait to be sent again."""
+    present, board = submitted(), Board()
+    ending, plan = Ending(plan_of(present), EndFacts()), plan_of(present)
+    updates = Updates(board, board, None, present, None, None, 0.0)
+    first = UpdateRequest("first", changed(present, parallelism, rebuilt=rebuilt), 1, 20.0)
+    updates.requested(first, ending, 0.0, ends="")
+    for task, place in plan.tasks.items():
+        seen = Rounds(dict.fromkeys(plan.upstream(place.component), 1)).digest
+        rows = waiting if place.component == "left" else 0
+        report = TaskReport(task=task, life=1, version=1, state=RESTING, round=1, seen=seen, hold=1)
+        report.open = report.waiting = rows
+        ending.reported(report)
+    for now in (1.0, 21.0):
+        updates.look(ending, now)
+    assert updates.progress().step == "putting back"
+    return board, updates, ending
+
+
+def test_rows_that_wait_in_a_spout_stay_where_another_update_comes_in_place_of_one_that_is_put_back():
+    """Its process would end with them; where it stays, they are sent again."""
+    board, updates, ending = put_back({"second": 3}, waiting=4)
+    present = board.definitions[-1]
+    leaves = UpdateRequest("leaves", changed(present, {"left": 1}), present.epoch, 20.0)
+    with pytest.raises(ProtocolError, match=r"left-1 has 4 rows to send again, and would end"):
+        updates.requested(leaves, ending, 30.0, ends="")
+    assert board.definitions[-1] is present
+    stays = UpdateRequest("stays", changed(present, {"second": 4}), present.epoch, 20.0)
+    updates.requested(stays, ending, 30.0, ends="")
+    assert updates.progress().step == "switching"

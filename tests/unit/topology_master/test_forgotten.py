@@ -37,6 +37,12 @@ def test_what_runs_has_come_up_before():
     assert memory(paused=True).correct(PAUSED, DEFINITION) == ExecutionState(RunState.PAUSED, came_up=True)
 
 
+def test_what_was_submitted_paused_and_is_active_since_stays_active():
+    """Who has no plan does not know."""
+    assert memory().correct(PAUSED, DEFINITION) == ExecutionState(RunState.RUNNING, came_up=True)
+    assert memory(epoch=0).correct(PAUSED, DEFINITION) == ExecutionState(RunState.PAUSED, came_up=True)
+
+
 @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED])
 def test_a_final_state_stays(state):
     assert memory(epoch=5, ending=True).correct(ExecutionState(state, "why"), DEFINITION) == ExecutionState(
