@@ -427,6 +427,24 @@ def test_the_failure_of_a_topology_is_told_for_an_hour_and_nothing_else_of_it(tm
     assert firing(played, tmp_path, range(82, 110)) == set()
 
 
+def runs_again(minutes: int) -> Played:
+    """The same manifest is applied again five minutes after it has FAILED; all of it goes after so many more."""
+    before = {name: values.removesuffix(" stale") for name, values in ended("FAILED").items() if name in NOBODY}
+    names = {name: name.replace("}", ', pod="next"}') for name in NOBODY}
+    again = {names[name]: f"_x25 {int(SOUND[name][0])}x{minutes} stale" for name in NOBODY}
+    return {**{name: f"{values} stale" for name, values in before.items()}, **again, LEASES: f"2x{LONG}"}
+
+
+def test_a_topology_that_runs_again_under_its_id_has_its_alerts_again(tmp_path):
+    silent = BEATS.replace("}", ', pod="next"}')
+    assert firing({**runs_again(60), silent: "_x25 0+60x60"}, tmp_path, range(26, 75)) == {"ArdeaManagerSilent"}
+    assert firing({**runs_again(60), up(1): "_x25 1x10 0x50"}, tmp_path, range(46, 75)) == {"ArdeaMetricsMissing"}
+
+
+def test_a_topology_that_runs_again_under_its_id_and_vanishes_is_told_of(tmp_path):
+    assert "ArdeaTopologyVanished" in firing(runs_again(10), tmp_path, range(42, 78))
+
+
 def test_a_topology_that_has_vanished_is_told_of_for_an_hour(tmp_path):
     assert firing(gone(20), tmp_path, range(26, 79)) == {"ArdeaTopologyVanished"}
     assert firing(gone(20), tmp_path, range(82, 110)) == set()
