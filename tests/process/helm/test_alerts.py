@@ -39,6 +39,9 @@ LIFE = f'ardea_process_life{{{TOPOLOGY}, container="1", process="count-0"}}'
 PROCESS = f'{TOPOLOGY}, container="1", process="count-0", component="count", task="3"'
 A_LIFE_EACH_TWO_MINUTES = " ".join(str(minute // 2) for minute in range(MINUTES + 1))
 
+A_LIFE_EACH_SIX_MINUTES = " ".join(str(minute // 6) for minute in range(MINUTES + 1))
+"""As the kubelet gives them to a container that is killed for its memory, in the end."""
+
 
 def build(container: int, topology: str = TOPOLOGY) -> str:
     return f'ardea_build_info{{{topology}, container="{container}", version="1"}}'
@@ -171,7 +174,7 @@ CASES: dict[str, tuple[list[Played], list[Played]]] = {
         [{SILENCE: "0x20 50x10"}],
     ),
     "ArdeaCrashLoop": (
-        [{LIFE: A_LIFE_EACH_TWO_MINUTES}],
+        [{LIFE: A_LIFE_EACH_TWO_MINUTES}, {LIFE: A_LIFE_EACH_SIX_MINUTES}],
         [{LIFE: "1x10 2x10 3x10"}],
     ),
     "ArdeaNothingAcked": (
