@@ -15,7 +15,7 @@ _ODD = re.compile(r"[;~\s!^=]")
 
 
 class GraphiteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``timeout`` in seconds, for connecting and for sending a batch's parts; ``prefix`` goes before each name."""
+    """``timeout`` in seconds, to connect, and for a send that does not advance; ``prefix`` goes before each name."""
 
     host: str
     port: int = 2003
@@ -45,7 +45,11 @@ class GraphiteSink:
             for sample in samples
             for line in plaintext(sample)
         )
-        self._socket.sendall(b"".join(lines))
+        left = memoryview(b"".join(lines))
+        while (
+            left
+        ):  # not sendall(), whose time is that of all of it: a slow receiver would get the same again and again
+            left = left[self._socket.send(left) :]
 
     def close(self) -> None:
         """Disconnects."""

@@ -182,6 +182,25 @@ def test_graphite_reconnects_with_the_batch_that_failed(workers, listener):
         assert read_line(second).startswith("lab.ardea_spout_pending_tuples;")
 
 
+def test_graphite_sends_a_batch_on_as_long_as_its_receiver_takes_some_of_it(monkeypatch):
+    """Slower in all than its timeout."""
+    taken = bytearray()
+
+    class Slow:
+        def send(self, data):
+            taken.extend(data[:10])
+            return min(10, len(data))
+
+        def sendall(self, data):
+            raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", lambda *_: Slow())
+    sink = GraphiteSink({"host": "carbon"})
+    sink.open()
+    sink.write(1.0, [PENDING])
+    assert taken == b"ardea_spout_pending_tuples;topology=words;task=1 3 1\n"
+
+
 def read_line(connection: socket.socket) -> str:
     connection.settimeout(20)
     data = b""
