@@ -11,6 +11,7 @@ import pytest
 
 from ardea.metrics import SERIES, Kind, Scope, Series
 from ardea.metrics.overview import SUMMARY_COUNTERS, SUMMARY_GAUGES
+from ardea.topology_master.snapshot_figures import Cause, Reason
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs" / "metrics.md"
@@ -55,6 +56,12 @@ def test_scopes_are_documented_with_their_labels():
     for scope in Scope:
         labels = ", ".join(f"`{label}`" for label in scope.value)
         assert f"- **{scope.name.lower()}**: {labels}" in text
+
+
+@pytest.mark.parametrize(("label", "values"), [("cause", Cause), ("reason", Reason)])
+def test_every_value_of_a_label_of_snapshots_is_documented(label, values):
+    (said,) = re.findall(rf"^\| `{label}` \| (.*) \|$", DOCS.read_text(), re.MULTILINE)
+    assert [value for value in values if f"`{value}`" not in said] == []
 
 
 def test_what_the_summary_sends_exists():
