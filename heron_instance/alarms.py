@@ -93,28 +93,21 @@ class Alarms:
         """As many timers and windows as are due, and fit into a slice of time; no windows while it is the turn of rows.
 
         Returns whether the task was at rest and had some, as soon as all are done.  All timers that go by the
-        watermark are called: what they emit comes ahead of it.  They set no others where it is infinite.
+        watermark are called, those that windows have set too: what they emit comes ahead of it.
         """
-        env, timers = self._env, self._env.states.timers
+        env = self._env
         if self._parts.reporter.markers.closed:
             return False
         part = env.settings.slice_ms / 2000
         until = env.clock() + part
         waited = self._waits
-        if timers is not None and timers.next <= (now := self._time):
-            self._works()
-            timers.sets_none = now == _LAST
-            while (timer := timers.take(now)) is not None:
-                with self._parts.user_code:
-                    self._bolt.on_timer(timer.name, timer.key, timer.at)
-                if env.clock() >= until and not self._event:
-                    break
-            timers.sets_none = False
+        self._call_timers(until)
         if self.windows is not None and self.windows.wait() <= 0:
             self._works()
             if not rows_wait or env.clock() >= self._gives_way:
                 self.windows.fire(until)
                 self._gives_way = env.clock() + part
+                self.catch_up()
         if self.windows is not None:  # a row may have moved the end of a session that was due
             self._waits = self.windows.behind
         rested = self._rested
@@ -122,6 +115,25 @@ class Alarms:
             return False
         self._rested = False
         return rested or waited
+
+    def catch_up(self) -> None:
+        """Timers by the watermark that are due when rows or windows set them: it is not told before."""
+        if self._event and not self._parts.reporter.markers.closed:
+            self._call_timers(math.inf)
+
+    def _call_timers(self, until: float) -> None:
+        """All that go by the watermark, which set no others where it is infinite; of others as many as fit."""
+        timers = self._env.states.timers
+        if timers is None or timers.next > (now := self._time):
+            return
+        self._works()
+        timers.sets_none = now == _LAST
+        while (timer := timers.take(now)) is not None:
+            with self._parts.user_code:
+                self._bolt.on_timer(timer.name, timer.key, timer.at)
+            if self._env.clock() >= until and not self._event:
+                break
+        timers.sets_none = False
 
     def _works(self) -> None:
         """The task is not at rest, and its state changes."""
@@ -133,4 +145,6 @@ class Alarms:
     def finish(self) -> None:
         """Nothing comes any more."""
         if self.windows is not None:
-            self.windows.finish()
+            with self._parts.user_code:
+                self.windows.finish()
+        self.catch_up()

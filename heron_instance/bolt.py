@@ -207,6 +207,7 @@ class BoltRunner:
             self._process(emitted.batch)
             now = env.clock()
         self._alarms.tick(now)
+        self._alarms.catch_up()
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
         idle = not self.busy and env.inbox.empty
         waiting = self._parts.task_output.waiting

@@ -29,8 +29,8 @@ class Quiet:
             return  # it was put back to the end, and waits for what a sink has to write outside
         if markers.may_end:
             markers.resting, parts.lifecycle.ending = False, True
+            self._alarms.finish()
             with parts.user_code:
-                self._alarms.finish()
                 self._bolt.end_of_input()
                 self._bolt.flush()  # what came after the last rest
             parts.end(self._emitted, markers.final)
