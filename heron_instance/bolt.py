@@ -250,6 +250,8 @@ class BoltRunner:
             try:
                 return self._calls.run(batch, start, end)
             except Exception as error:
+                if self._alarms.windows is not None and self._alarms.windows.seeing:
+                    raise  # the windows that were to be seen after it are out of the state
                 blamed = self._calls.blamed(start, end)
                 self._raised(batch, blamed, error)
                 start = blamed.stop

@@ -10,9 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ardea import Bolt, Grouping, Spout, Stream, TaskState, Timestamps, Topology
+from ardea import Bolt, FailedException, Grouping, Spout, Stream, TaskState, Timestamps, Topology
 from ardea.testing import Cluster, run
-from ardea.windows import Count, First, Fold, Global, Max, Mean, Min, Session, Sliding, Sum, Tumbling, WindowBolt
+from ardea.windows import (
+    Count,
+    CountTumbling,
+    First,
+    Fold,
+    Global,
+    Max,
+    Mean,
+    Min,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowBolt,
+)
 from ardea.windows.folds import Groups
 from ardea.windows.stamps import micros
 from tests.simulation.snapshots.counted import EffectivelyOnce
@@ -206,3 +220,45 @@ def test_a_nan_gives_way_to_any_number_in_rows_and_in_columns(fold, numbers, kin
 def test_a_whole_number_without_end_is_no_stamp(unit):
     assert Timestamps("at", unit=unit).seconds(10**400) is None
     assert micros([1, 10**400], Timestamps("at", unit=unit))[1].tolist() == [1]
+
+
+class Twice(Spout):
+    """Two batches, each with a row of either key."""
+
+    outputs = ("key", "place")
+    place = TaskState(default=0)
+
+    def next_tuple(self):
+        if self.place < 2:
+            self.emit_many([("a", self.place), ("b", self.place)], [f"a {self.place}", f"b {self.place}"])
+            self.place += 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError, FailedException])
+@pytest.mark.parametrize("mode", ["ATMOST_ONCE", "ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+def test_no_window_is_skipped_where_one_that_a_row_fills_raises(mode, error):
+    """All goes back, or its process ends: it does not go on without the windows that were full as well."""
+    lives = []
+
+    class Pairs(Visits):
+        outputs = ("key", "firing", "value")
+        windows = CountTumbling(2, fold=Count())
+
+        def initialize(self, config, context):
+            lives.append(self)
+
+        def on_window(self, key, window, value):
+            if len(lives) == 1:
+                raise error("not now")
+            super().on_window(key, window, value)
+
+    class Made(Topology):
+        rows = Twice.spec()
+        pairs = Pairs.spec(inputs={rows: Grouping.fields("key")})
+
+    with Cluster(Made, config={"topology.reliability.mode": mode}) as cluster:
+        cluster.advance(60.0)
+        if mode == "EFFECTIVELY_ONCE":
+            assert cluster.record.tuples("pairs") == [("a", "on time", 2), ("b", "on time", 2)]
+        else:
+            assert len(lives) == 2 or (error, cluster.state) == (FailedException, "FAILED")
