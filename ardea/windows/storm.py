@@ -157,6 +157,12 @@ class WindowManager:
         self._watermark = watermark
         return self._by_time(watermark) if isinstance(self._interval, Duration) else self._by_number(watermark)
 
+    def missed(self, stamp: int) -> bool:
+        """Whether all windows by event time that have a stamp have passed; it may be that of the watermark."""
+        if self._end is None or not isinstance(self._interval, Duration) or not isinstance(self._length, Duration):
+            return False
+        return stamp <= self._end - max(self._interval.micros, self._length.micros)
+
     def left(self) -> list[Any]:
         """Those that no later window has, since the last call."""
         left, self._left = self._left, []
@@ -188,7 +194,7 @@ class WindowManager:
             end = self._end
             later = min((each.stamp for each in self._events if end < each.stamp <= watermark), default=None)
             if later is None:
-                self._end = None if watermark == math.inf else (int(watermark) // every + 1) * every
+                self._end = None if watermark == math.inf else -(-int(watermark) // every) * every
                 break
             self._end = -(-later // every) * every
         return found
@@ -345,7 +351,7 @@ class WindowedBolt(ReadyMade, Bolt):
         if seconds is None or math.isinf(seconds):
             return None
         stamp = round(seconds * MICROS)
-        return None if stamp < self._watermark() else stamp
+        return None if stamp < self._watermark() or self._manager.missed(stamp) else stamp
 
     def _clock(self) -> int:
         return round(self._now() * MICROS)

@@ -68,6 +68,19 @@ def test_late_tuples_go_where_the_author_says():
     assert not {7, 8, 9} & {number for numbers in found for number in numbers}
 
 
+def test_a_tuple_at_the_watermark_is_late_if_its_window_has_passed():
+    rows = [(1, 603.0), *[(2, 615.0)] * 9, (3, 610.0), (4, 611.0), (5, 625.0)]
+    found, result = executed(
+        rows,
+        window_length=Duration(10),
+        sliding_interval=Duration(10),
+        timestamp_field="at",
+        late_tuple_stream="behind",
+        outputs=["numbers", Stream(["n", "at"], "behind")],
+    )
+    assert (found, result.tuples("windows", "behind")) == ([[1], [*[2] * 9, 4], [5]], [(3, 610.0)])
+
+
 def test_a_bolt_by_number_sees_the_rest_at_the_end():
     found, _ = executed([(n, 1.0) for n in range(7)], window_length=Count(3), sliding_interval=Count(3))
     assert found == [[0, 1, 2], [3, 4, 5], [6]]

@@ -126,6 +126,31 @@ def test_a_stamp_on_a_bound_is_in_one_window():
     assert windows(fed(manager, stamps, math.inf)) == [[number] for number in stamps]
 
 
+@pytest.mark.parametrize(
+    ("length", "interval", "late"),
+    [
+        (Duration(10), Duration(10), [20]),
+        (Duration(5), Duration(10), [20]),  # 22 is between two windows, and has no window that it could miss
+        (Duration(20), Duration(10), []),
+        (Count(5), Duration(10), []),
+        (Duration(10), Count(1), []),
+    ],
+)
+def test_a_stamp_of_the_watermark_is_late_if_its_windows_have_passed(length, interval, late):
+    manager = WindowManager(length, interval, event=True)
+    assert not manager.missed(micros(20))
+    fed(manager, {1: 18, 2: 21}, 20)
+    assert [stamp for stamp in (20, 20.5, 22, 30) if manager.missed(micros(stamp))] == late
+
+
+def test_a_stamp_of_the_watermark_is_in_a_window_that_had_none_yet():
+    manager = WindowManager(Duration(10), Duration(10), event=True)
+    assert windows(fed(manager, {1: 5}, 10)) == [[1]]
+    assert fed(manager, {}, 30) == []
+    assert not manager.missed(micros(30))
+    assert windows(fed(manager, {2: 30}, 31)) == [[2]]
+
+
 def test_the_end_of_time():
     manager = WindowManager(Duration(20), Duration(10), event=True)
     assert windows(fed(manager, {1: 603, 2: 625}, math.inf)) == [[1], [1], [2], [2]]
