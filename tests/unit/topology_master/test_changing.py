@@ -202,8 +202,9 @@ class AnUpdate(RuleBasedStateMachine):
         self.request = UpdateRequest(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
         self.began = self.now
         self.updates.requested(self.request, self.ending, self.now, ends="")
-        differs = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).changed
-        early = self.board.definitions[-1] is not present and differs
+        differs = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build)
+        self.rested = differs.waits
+        early = self.board.definitions[-1] is not present and differs.changed
         assert not early or self._stuck, "switched before any spout could obey"
         self._after()
 
@@ -285,8 +286,6 @@ class AnUpdate(RuleBasedStateMachine):
     def _look(self):
         before, back = len(self.board.definitions), self.board.former is not None
         ready = self._ready()
-        if self.updates._draining is not None:
-            self.rested = self.updates._draining.difference.waits
         self.updates.look(self.ending, self.now)
         over = back and self.board.switch_record is None
         assert not over or not self._stuck, "over before all have their state"
