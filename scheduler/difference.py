@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ardea.plan.definition import Definition
+from ardea.plan.definition import Definition, canonical
 from ardea.plan.shape import ComponentShape
 from ardea.plan.wire import packing_from_bytes
 
@@ -88,8 +88,10 @@ def _tasks(component: ComponentShape | None) -> int:
 
 
 def _keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    missing = object()
-    return sorted(key for key in {*before, *after} if before.get(key, missing) != after.get(key, missing))
+    def said(config: Mapping[str, Any], key: str) -> bytes | None:
+        return canonical(config[key]) if key in config else None
+
+    return sorted(key for key in {*before, *after} if said(before, key) != said(after, key))
 
 
 def _places(definition: Definition) -> dict[str, int]:

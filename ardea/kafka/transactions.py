@@ -151,7 +151,7 @@ class Transactions:
             if not self._is_of_row(error.args[0]):
                 raise
             return self._rejected(row, error.args[0].str())
-        except (TypeError, ValueError) as error:  # of what the client takes for a key, a header, a time
+        except (TypeError, ValueError, OverflowError) as error:  # of what the client takes for a key, a header, a time
             return self._rejected(row, error)
         return None
 

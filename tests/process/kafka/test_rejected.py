@@ -103,6 +103,8 @@ def test_records_that_the_client_takes_for_none_are_dead_letters_with_their_part
         Record(b"b", headers=[("a", 5), ("b", b"x")]),
         Record(b"c", headers={"abc": b"1"}),
         Record(b"d", timestamp_ms="soon"),
+        Record(b"e", headers=[("\ud800", b"x")]),
+        Record(b"f", partition=1 << 40),
     ]
     interval = [row for number, record in enumerate(odd) for row in (record.row, *rows(b"good %d" % number))]
     with pytest.raises(RejectedError, match=f"topic {out} refuses the row \\(5, 7"):
@@ -110,10 +112,11 @@ def test_records_that_the_client_takes_for_none_are_dead_letters_with_their_part
     sink.commit(mark(1), interval)
     assert broker.read(out) == [b"good %d" % number for number in range(len(odd))]
     found = broker.messages(letters)
-    assert [message.value() for message in found] == [b"5", b"a \\udcff", b"b", b"c", b"d"]
-    assert [message.key() for message in found] == [b"7", b"k", None, None, None]
+    assert [message.value() for message in found] == [b"5", b"a \\udcff", b"b", b"c", b"d", b"e", b"f"]
+    assert [message.key() for message in found] == [b"7", b"k", None, None, None, None, None]
     assert found[2].headers()[:2] == [("a", b"5"), ("b", b"x")]
     assert found[3].headers()[0] == ("ardea-headers", b"{'abc': b'1'}")
+    assert found[5].headers()[0] == ("\\ud800", b"x")
 
 
 @pytest.mark.thorough

@@ -148,6 +148,7 @@ def test_a_nan_in_the_configuration_is_not_another_configuration():
     assert next_of(present, Change(parallelism={"scaled": 3}), Pair.plan, half_done=False).build == 1
     again = Definition.unpacked(present.packed(), "here")
     assert again.same_as(present)
+    assert difference(present, again).configuration == []
     assert not definition(Pair, config={"my.limit": 1.0}).same_as(present)
 
 
