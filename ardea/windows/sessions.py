@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import itertools
 import math
@@ -16,12 +17,15 @@ from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time, window
 
 
 class _Due(NamedTuple):
-    """In order; ``number`` decides between equal times.  It is over if the session has got rows since."""
+    """In order; ``number`` decides between equal times.  A session with rows since then is due later.
+
+    ``stamp`` lies in the session, whose first row may have come later.
+    """
 
     at: int
     number: int
     key: Any
-    start: int
+    stamp: int
 
 
 class Sessions:
@@ -32,19 +36,26 @@ class Sessions:
         self._gap, self._allowed = kind.gap_us, kind.lateness_us
         self._starts: dict[Any, list[int]] = {}  # of the sessions of a key, in order
         self._due: list[_Due] = []
+        self._expected: dict[tuple[Any, int], _Due] = {}  # of each session; what else is due is void
         self._numbers = itertools.count()
         self._late: dict[tuple[Any, int], None] = {}  # sessions that were seen on time, and have new rows
         for key, start in table:
             self._starts.setdefault(key, []).append(start)
-            self._expect(key, start)
+            self._expect(key, start, None)
         for starts in self._starts.values():
             starts.sort()
 
-    def _expect(self, key: Any, start: int) -> None:
+    def _expect(self, key: Any, start: int, due: _Due | None) -> None:
+        """``due``: what there is of the session already; it will do, unless the session is due before."""
+        at = self._over(key, start)
+        if due is None or at < due.at:
+            due = _Due(at, next(self._numbers), key, start)
+            heapq.heappush(self._due, due)
+        self._expected[key, start] = due
+
+    def _over(self, key: Any, start: int) -> int:
         last, _, seen = self._table[key, start]
-        heapq.heappush(
-            self._due, _Due(last + self._gap + (self._allowed if seen else 0), next(self._numbers), key, start)
-        )
+        return int(last + self._gap + (self._allowed if seen else 0))
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -73,12 +84,13 @@ class Sessions:
         # One that is due and was not seen yet is seen in its turn, with this row.
         seen = last + gap <= time and (not joined or any(table[key, start][2] for start in joined))
         value = self._with(value, joined, stamp, item)
+        due = min([self._expected.pop((key, start)) for start in joined], default=None)
         for start in joined:
             if start != first:
                 del table[key, start]
         table[key, first] = [last, value, seen]
         self._starts[key] = sorted([*(start for start in starts if start not in joined), first])
-        self._expect(key, first)
+        self._expect(key, first, due)
         if seen:
             self._late[key, first] = None
         return True
@@ -105,16 +117,24 @@ class Sessions:
 
     @property
     def next(self) -> Time:
-        while self._due and not self._counts(self._due[0]):
-            heapq.heappop(self._due)
-        return self._due[0].at if self._due else math.inf
+        while self._due:
+            due = self._due[0]
+            start = self._session(due)
+            if start is None:
+                heapq.heappop(self._due)
+                continue
+            at = self._over(due.key, start)
+            if at == due.at:
+                return at
+            self._expected[due.key, start] = later = _Due(at, *due[1:])
+            heapq.heapreplace(self._due, later)
+        return math.inf
 
-    def _counts(self, due: _Due) -> bool:
-        """Whether it is still the end of that session."""
-        if due.start not in self._starts.get(due.key, ()):
-            return False
-        last, _, seen = self._table[due.key, due.start]
-        return bool(due.at == last + self._gap + (self._allowed if seen else 0))
+    def _session(self, due: _Due) -> int | None:
+        """Where it starts; None: it is gone, or is due by another."""
+        starts = self._starts.get(due.key, ())
+        place = bisect.bisect_right(starts, due.stamp) - 1
+        return starts[place] if place >= 0 and self._expected[due.key, starts[place]] is due else None
 
     def due(self, time: Time) -> bool:
         return self.next <= time and bool(self._due)
@@ -122,19 +142,19 @@ class Sessions:
     def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
-        due = heapq.heappop(self._due)
-        key, start = due.key, due.start
+        due = self._due[0]
+        key, start = due.key, self._session(due)
+        assert start is not None
         last, value, seen = self._table[key, start]
         found = None if seen else self._look(key, start, "on time")
         if self._allowed and not seen:
             self._table[key, start] = [last, value, True]
-            self._expect(key, start)
         else:
             self._forget(key, start)
         return found
 
     def _forget(self, key: Any, start: int) -> None:
-        del self._table[key, start]
+        del self._table[key, start], self._expected[key, start]
         starts = self._starts[key]
         starts.remove(start)
         if not starts:

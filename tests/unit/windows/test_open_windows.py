@@ -272,6 +272,48 @@ def test_without_late_rows_the_order_of_rows_says_nothing_of_sessions(gap, rows,
         ]
 
 
+@pytest.mark.parametrize(
+    ("stamps", "most"),
+    [
+        (range(500), 1),
+        (range(500, 0, -1), 1),
+        ([*range(0, 500, 100), *range(500)], 5),  # of which rows make one
+    ],
+)
+def test_a_session_is_due_once_however_many_rows_it_has(stamps, most):
+    driven = Driven(Session(5, on="at"))
+    for stamp in stamps:
+        driven.add([("a", stamp, stamp)])
+    assert len(driven.open._due) == most
+    driven.rise(max(stamps) + 4)
+    assert not driven.open.due(driven.watermark * MICROS)
+    assert (driven.open.next, len(driven.open._due)) == ((max(stamps) + 5) * MICROS, 1)
+    driven.restart()
+    assert driven.open.next == (max(stamps) + 5) * MICROS
+    driven.end()
+    assert len(driven.seen) == 1
+    assert (driven.open._due, driven.open._expected) == ([], {})
+
+
+def test_a_session_that_has_been_seen_and_goes_on_is_due_before_it_would_have_been_forgotten():
+    driven = Driven(Session(5, on="at", allowed_lateness=20))
+    driven.add([("a", 10, 1)])
+    driven.rise(15)
+    driven.settle()
+    assert driven.open.next == 35 * MICROS
+    driven.add([("a", 14, 2)])
+    assert driven.open.next == 19 * MICROS
+    driven.rise(19)
+    driven.settle()
+    assert driven.open.next == 39 * MICROS
+    driven.end()
+    assert [(start, end, firing) for _, start, end, firing, _ in driven.seen] == [
+        (10, 15, "on time"),
+        (10, 19, "on time"),
+    ]
+    assert driven.open._due == []
+
+
 @settings(max_examples=share(60), deadline=None)
 @given(st.integers(1, 6), st.integers(1, 6), st.lists(st.sampled_from("ab"), max_size=30), st.integers(0, 30))
 def test_windows_by_number(rows, every, keys, restart):
