@@ -1,13 +1,14 @@
 """Windows by the times in tuples, of the rows of a partition.  Pure.
 
-A transaction's rows are in one slot, each behind its stamp.  The watermark follows the newest stamp of all rows so far,
-and is kept as the number of the first window that is not complete.  A window is complete when the watermark is at its
-end; a row is late when all windows that have its time are complete.
+A transaction's rows are in one slot, each after its stamp; those far ahead are in another, as they stay for long.
+The watermark follows the newest stamp of all rows so far, and is kept as the number of the first window that is not
+complete.  A window is complete when the watermark is at its end; a row is late when all windows that have its time are
+complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -64,7 +65,7 @@ class EventWindowConfig:
 
 
 class EventChunk(NamedTuple):
-    """The rows that one transaction added: ``panes`` are the last windows, by number, of each of them."""
+    """Rows that one transaction added: ``panes`` are the last windows, by number, of each of them."""
 
     slot: int
     txid: int
@@ -100,13 +101,13 @@ class EventIndex:
         """To be stored."""
         return [self.first, [list(chunk) for chunk in self.chunks]]
 
-    def add(self, slot: int, txid: int, rows: Sequence[Row], now: float) -> Rows:
-        """A transaction commits rows, which begin with their stamps; returns those that are not late.
+    def add(self, txid: int, rows: Sequence[Row], now: float) -> dict[int, Rows]:
+        """A transaction commits rows, which begin with their stamps; returns those that are not late, by slot.
 
         Raises UserError: a stamp is none.
         """
         if not rows:
-            return []
+            return {}
         windows = self.config.windows
         stamps, bad = micros([row[0] for row in rows], windows.stamps)
         if len(bad):
@@ -116,12 +117,18 @@ class EventIndex:
                 hint="filter() such tuples out; numbers of another unit: unit='ms' of the window",
             )
         panes = (stamps - windows.offset_us) // windows.every_us
-        if len(sure := stamps[stamps <= round(now * MICROS) + AHEAD]):
-            self.newest = int(sure.max())
-        places = np.arange(len(rows)) if self.first is None else np.flatnonzero(panes >= self.first)
-        if len(places):
-            self.chunks.append(EventChunk(slot, txid, np.unique(panes[places]).tolist()))
-        return [(stamp, *rows[at][1:]) for at, stamp in zip(places.tolist(), stamps[places].tolist(), strict=True)]
+        sure = stamps <= round(now * MICROS) + AHEAD
+        if sure.any():
+            self.newest = int(stamps[sure].max())
+        open_ones = np.ones(len(rows), bool) if self.first is None else panes >= self.first
+        kept: dict[int, Rows] = {}
+        for places in (np.flatnonzero(open_ones & sure), np.flatnonzero(open_ones & ~sure)):
+            if len(places):
+                slot = free_slot([chunk.slot for chunk in self.chunks])
+                self.chunks.append(EventChunk(slot, txid, np.unique(panes[places]).tolist()))
+                pairs = zip(places.tolist(), stamps[places].tolist(), strict=True)
+                kept[slot] = [(stamp, *rows[at][1:]) for at, stamp in pairs]
+        return kept
 
     def fire(self) -> Iterator[EventWindow]:
         """The windows that are complete and may have rows, by their ends, and forgets what no more is needed."""
@@ -144,3 +151,8 @@ class EventIndex:
         panes = {pane for chunk in self.chunks for pane in chunk.panes}
         first = min(panes, default=0) - each if self.first is None else self.first
         return sorted({n for pane in panes for n in range(max(first, pane - each + 1), min(pane + 1, passed))})
+
+
+def free_slot(used: Collection[int]) -> int:
+    """One that no row is in."""
+    return next(slot for slot in range(len(used) + 1) if slot not in used)

@@ -1,6 +1,6 @@
 """Windows over the tuples of a partition, kept in an opaque state and moved on in the commit phase.
 
-The rows of a batch are one value of the state, its *slot*; one more value is the index: which slots hold which rows,
+The rows of a batch are a value of the state, its *slot*, or two; one more is the index: which slots hold which rows,
 and which window comes next.  A transaction that comes again starts from the index before it, so that each row enters
 the windows once, and each window is emitted by one committed transaction.
 """
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ardea.errors import TopologyError, UserError
 from ardea.metrics import CountMetric
-from ardea.trident.event_windows import EventChunk, EventWindowConfig
+from ardea.trident.event_windows import EventChunk, EventWindowConfig, free_slot
 from ardea.trident.folds import Aggregation, fold_of
 from ardea.trident.maps import OpaqueMap
 from ardea.trident.operations import Collector, OperationContext
@@ -105,15 +105,17 @@ class Index:
         """To be stored."""
         return [self.rows, self.time, self.end, [list(chunk) for chunk in self.chunks]]
 
-    def add(self, slot: int, txid: int, rows: Rows, now: float) -> Rows:
-        """A transaction commits rows at ``now``, which does not go back; returns those to be kept."""
+    def add(self, txid: int, rows: Rows, now: float) -> dict[int, Rows]:
+        """A transaction commits rows at ``now``, which does not go back; returns those to be kept, by slot."""
         self.time = max(self.time, now)
-        if count := len(rows):
-            if self.config.timed and not self.chunks:
-                self.end = max(self.end, math.ceil(self.time / self.config.slide) * self.config.slide)
-            self.chunks.append(Chunk(slot, txid, self.rows, count, self.time))
-            self.rows += count
-        return rows
+        if not rows:
+            return {}
+        if self.config.timed and not self.chunks:
+            self.end = max(self.end, math.ceil(self.time / self.config.slide) * self.config.slide)
+        slot = free_slot([chunk.slot for chunk in self.chunks])
+        self.chunks.append(Chunk(slot, txid, self.rows, len(rows), self.time))
+        self.rows += len(rows)
+        return {slot: rows}
 
     def fire(self) -> Iterator[Complete]:
         """The windows that are complete, and forgets what no more is needed.
@@ -170,11 +172,12 @@ class WindowUpdater(StateUpdater):
             raise UserError("a window needs an opaque state", hint="for example SqliteState.opaque(path)")
         (stored,) = state.multi_get([self._index_key])
         index = self._config.stored(stored)
-        slot, txid = free_slot(index.chunks), state.txid
-        kept = index.add(slot, txid, [tuple(tup) for tup in tuples], self._now())
-        self._late.incr(len(tuples) - len(kept))
-        written: dict[Key, Any] = {self._row_key(slot): [list(row) for row in kept]} if kept else {}
-        self._rows[slot], self._txids[slot] = kept, txid
+        txid = state.txid
+        kept = index.add(txid, [tuple(tup) for tup in tuples], self._now())
+        self._late.incr(len(tuples) - sum(len(rows) for rows in kept.values()))
+        written: dict[Key, Any] = {self._row_key(slot): [list(row) for row in rows] for slot, rows in kept.items()}
+        self._rows.update(kept)
+        self._txids.update(dict.fromkeys(kept, txid))
         for window in index.fire():
             self._load(state, window.chunks)
             rows = window.rows(self._rows)
@@ -205,12 +208,6 @@ class WindowUpdater(StateUpdater):
 
     def _row_key(self, slot: int) -> Key:
         return ("$window", self._partition, slot)
-
-
-def free_slot(chunks: Sequence[AnyChunk]) -> int:
-    """One that no row is in."""
-    used = {chunk.slot for chunk in chunks}
-    return next(slot for slot in range(len(used) + 1) if slot not in used)
 
 
 def _row(values: Sequence[Any]) -> Row:

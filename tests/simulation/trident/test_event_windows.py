@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from ardea import TopologyError, UserError
 from ardea.trident import Count, DirectorySpout, FixedBatchSpout, SqliteState, Sum, TridentTopology
 from ardea.trident.event_windows import EventWindowConfig
-from ardea.trident.windows import free_slot
 from ardea.windows import CountTumbling, Session, Sliding, Tumbling
 from ardea.windows import Sum as SumFold
 
@@ -26,9 +25,9 @@ def windows_of(config, batches):
     rows, value, fired, late = {}, None, [], []
     for txid, batch in enumerate(batches, 1):
         index = config.stored(value)
-        slot = free_slot(index.chunks)
-        rows[slot] = index.add(slot, txid, batch, NOW)
-        kept = {row[1:] for row in rows[slot]}
+        added = index.add(txid, batch, NOW)
+        rows |= added
+        kept = {row[1:] for part in added.values() for row in part}
         late += [row[1] for row in batch if row[1:] not in kept]
         for window in index.fire():
             if found := window.rows(rows):  # as the updater does it
@@ -85,11 +84,22 @@ def test_a_time_of_the_future_moves_nothing_and_one_of_1970_costs_nothing():
     assert late == []
 
 
+def test_a_time_of_the_future_keeps_its_row_and_not_its_batch():
+    config, rows = EventWindowConfig.of(Tumbling(10, on="at"), 0, ()), {}
+    index = config.stored(None)
+    rows |= index.add(1, [(NOW, "a"), (NOW + 9e8, "far"), (NOW + 1, "b")], NOW)
+    assert [[name for (name,) in window.rows(rows)] for window in index.fire()] == []
+    index = config.stored(index.value())
+    rows |= index.add(2, [(NOW + 20, "c")], NOW)
+    assert [[name for (name,) in window.rows(rows)] for window in index.fire()] == [["a", "b"]]
+    assert [[row[1] for row in rows[chunk.slot]] for chunk in index.chunks] == [["far"], ["c"]]
+
+
 @pytest.mark.parametrize("time", [None, "today", float("nan"), True])
 def test_what_is_no_time(time):
     index = EventWindowConfig.of(Tumbling(10, on="at"), 0, ()).stored(None)
     with pytest.raises(UserError, match=r"by the time in field at: .* is no time"):
-        index.add(0, 1, [(5, "good"), (time, "bad")], NOW)
+        index.add(1, [(5, "good"), (time, "bad")], NOW)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from ardea import TopologyError
 from ardea.trident import Aggregator, DirectorySpout, FixedBatchSpout, SqliteState, Sum, TridentTopology, WindowConfig
-from ardea.trident.windows import free_slot
 
 from .parts import run_through, run_under_kills
 
@@ -22,9 +21,7 @@ def windows_of(config, batches):
     rows, value, fired = {}, None, []
     for txid, (now, batch) in enumerate(batches, 1):
         index = config.stored(value)
-        slot = free_slot(index.chunks)
-        index.add(slot, txid, batch, now)
-        rows[slot] = batch
+        rows |= index.add(txid, batch, now)
         fired.append([window.rows(rows) for window in index.fire()])
         value = index.value()
     return fired
