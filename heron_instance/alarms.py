@@ -71,14 +71,19 @@ class Alarms:
         return NEVER if self._bolt.watermark is None else min(self._bolt.watermark, _LAST)
 
     def tick(self, now: float) -> None:
-        """A tick, if one is due."""
+        """A tick, if one is due; then the timers that it, and the rows before it, have set and that are due."""
         markers = self._parts.reporter.markers
-        if now < self._next_tick or markers.resting or markers.closed:
-            return
-        self._next_tick = now + (self._every or math.inf)
-        self._ticks += 1
-        with self._parts.user_code:
-            self._bolt.process_tick(Tuple((self._every,), self._ticks, TickBatch()))
+        if now >= self._next_tick and not (markers.resting or markers.closed):
+            self._next_tick = now + (self._every or math.inf)
+            self._ticks += 1
+            with self._parts.user_code:
+                self._bolt.process_tick(Tuple((self._every,), self._ticks, TickBatch()))
+        self._catch_up()
+
+    @property
+    def seeing(self) -> bool:
+        """Whether ``on_window`` is being called, or has raised."""
+        return self.windows is not None and self.windows.seeing
 
     def passed(self) -> bool:
         """A watermark may have risen: as :meth:`fire`, for all that are due by it."""
@@ -107,7 +112,7 @@ class Alarms:
             if not rows_wait or env.clock() >= self._gives_way:
                 self.windows.fire(until)
                 self._gives_way = env.clock() + part
-                self.catch_up()
+                self._catch_up()
         if self.windows is not None:  # a row may have moved the end of a session that was due
             self._waits = self.windows.behind
         rested = self._rested
@@ -116,7 +121,7 @@ class Alarms:
         self._rested = False
         return rested or waited
 
-    def catch_up(self) -> None:
+    def _catch_up(self) -> None:
         """Timers by the watermark that are due when rows or windows set them: it is not told before."""
         if self._event and not self._parts.reporter.markers.closed:
             self._call_timers(math.inf)
@@ -147,4 +152,4 @@ class Alarms:
         if self.windows is not None:
             with self._parts.user_code:
                 self.windows.finish()
-        self.catch_up()
+        self._catch_up()

@@ -42,8 +42,7 @@ class BoltRunner:
         self._env = parts.env
         self._bolt = cast("Bolt", parts.env.component)
         kind = type(self._bolt)
-        by_column, by_batch = reads_columns(kind), overrides(kind, "process_batch")
-        self._whole_batches = by_column or by_batch
+        self._whole_batches = reads_columns(kind) or overrides(kind, "process_batch")
         self._alarms = Alarms(parts)
         self.emitted = BoltRows(parts, whole_batches=self._whole_batches)
         self._calls = _calls(parts, self.emitted, self._alarms.windows)
@@ -207,7 +206,6 @@ class BoltRunner:
             self._process(emitted.batch)
             now = env.clock()
         self._alarms.tick(now)
-        self._alarms.catch_up()
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
         idle = not self.busy and env.inbox.empty
         waiting = self._parts.task_output.waiting
@@ -250,7 +248,7 @@ class BoltRunner:
             try:
                 return self._calls.run(batch, start, end)
             except Exception as error:
-                if self._alarms.windows is not None and self._alarms.windows.seeing:
+                if self._alarms.seeing:
                     raise  # the windows that were to be seen after it are out of the state
                 blamed = self._calls.blamed(start, end)
                 self._raised(batch, blamed, error)

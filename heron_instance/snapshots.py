@@ -241,7 +241,8 @@ class TaskSnapshots:
     def _load_rows(self, number: int, part: Part, states: States, tasks: int) -> None:
         """Of a sink with so many former tasks: those that may not be outside, of each owner all at one task.
 
-        Who has taken them stands in their heads; where as many tasks are there, each keeps what it has.
+        The head of a file names the task that has taken its rows.  Where the number of tasks is the same, each task
+        keeps the files that it has.
         """
         as_many = states.of_as_many(tasks)
         for file in part.files if not as_many or states.inherits(part.index) else ():

@@ -344,7 +344,7 @@ class Overview:
         return decoded
 
     def expire(self, now: float) -> None:
-        """Clears the gauges of whoever is silent; counters stay, for they are history, but for those of masters."""
+        """Clears the gauges of silent processes.  Their counters stay as history; a silent master is forgotten."""
         for key, process in [*self._processes.items()]:
             if now - process.seen >= self._expiry:
                 process.gauges = {}

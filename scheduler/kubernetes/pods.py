@@ -187,8 +187,6 @@ def _pod(
          "tolerationSeconds": LOST_NODE_SECS}
         for what in ("not-ready", "unreachable")
     ]  # fmt: skip
-    first, *others = spec["containers"]
-    metrics = {"name": pod_spec.METRICS_PORT, "containerPort": inputs.settings.metrics_port + number}
     whole = {
         "enableServiceLinks": False,
         "securityContext": _POD_SECURITY,
@@ -196,8 +194,7 @@ def _pod(
         "tolerations": lost,
         "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
         **spec,
-        # The metrics manager's, but some networks look for the names of ports among these containers only.
-        "containers": [{**first, "ports": [metrics]}, *others],
+        "containers": _with_metrics_port(spec["containers"], inputs.settings.metrics_port + number),
         "volumes": [
             {"name": "home", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
@@ -210,6 +207,12 @@ def _pod(
     added = pod_spec.merged(inputs.pod_spec(tasks.values()), {"volumes": volumes})
     metadata = {"labels": labels | names.labels(inputs.id, component, number), "annotations": annotations}
     return {"metadata": metadata, "spec": pod_spec.applied(whole, added, tasks, _image(inputs))}
+
+
+def _with_metrics_port(containers: list[Manifest], port: int) -> list[Manifest]:
+    """The metrics manager's, but some networks look for the names of ports among these containers only."""
+    first, *others = containers
+    return [{**first, "ports": [{"name": pod_spec.METRICS_PORT, "containerPort": port}]}, *others]
 
 
 def _container(inputs: ManifestInputs, number: int, name: str, needs: Resource, more: Manifest) -> Manifest:

@@ -22,7 +22,7 @@ from tests.unit.console.conftest import ACT, VIEW
 
 
 class Asked:
-    """In the asker's place: whoever waits for news gets what was wanted until then."""
+    """Stands for the asker: a stream that waits for news gets what was wanted until then."""
 
     epoch = 0.0
 

@@ -38,7 +38,7 @@ def test_what_runs_has_come_up_before():
 
 
 def test_what_was_submitted_paused_and_is_active_since_stays_active():
-    """Who has no plan does not know."""
+    """A manager without a plan does not know."""
     assert memory().correct(PAUSED, DEFINITION) == ExecutionState(RunState.RUNNING, came_up=True)
     assert memory(epoch=0).correct(PAUSED, DEFINITION) == ExecutionState(RunState.PAUSED, came_up=True)
 

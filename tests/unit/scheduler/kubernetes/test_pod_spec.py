@@ -286,7 +286,7 @@ def test_whatever_is_added_what_is_ardeas_is_unchanged(prepared):
             unchanged(spec, after[name])
 
     holds()
-    assert seen[True] > 5, f"most of what is tried is refused: {seen}"
+    assert seen[True] > 1, f"nearly all that is tried is refused: {seen}"
 
 
 def unchanged(before, after):
