@@ -134,9 +134,10 @@ class _Emitter(Emitter[list[str]]):
                 spout.emit_again(attempt, partition, before[partition], collector)
             else:
                 positions[partition] = spout.emit_new(attempt, partition, self._last(txid, partition), collector)
-        self._known[txid] = {**before, **positions}
         if not spout.opaque and not positions.items() <= before.items():
+            # Known only when it is stored: if this raises, the attempt cannot commit, and the next one stores its own.
             self._store.put(f"{POSITIONS}/{txid}/{self._index}", positions)
+        self._known[txid] = {**before, **positions}
         self._emitted.add(txid)
 
     def commit(self, attempt: Attempt) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.errors import StateError
 from ardea.state import Unavailable
 from ardea.testing import Cluster
+from ardea.trident import DirectorySpout
 from ardea.trident.store import MemoryStore
 
-from .parts import AT_ONCE, counted, counting, write_files
+from .parts import AT_ONCE, Emissions, counted, counting, write_files
 
 TASKS = ["$mastercoord-bg0-0", "$spoutcoord-spout-files-0", "spout-files-0", "b-0-0"]
 
@@ -45,3 +47,53 @@ def test_batches_wait_for_the_state_manager(tmp_path, monkeypatch, kind, victim,
         cluster.run_until(lambda: cluster.over, 600)
         assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
     assert counted(counts) == plain
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """While the list has something in it, there is no room for positions; all else is stored."""
+    full, put = [], MemoryStore.put
+
+    def refusing(self, path, *args):
+        if full and "/positions/" in path:
+            raise StateError("no space left")
+        put(self, path, *args)
+
+    monkeypatch.setattr(MemoryStore, "put", refusing)
+    return full
+
+
+@pytest.mark.parametrize("kind", ["transactional", "opaque"])
+def test_a_batch_commits_only_with_its_positions(tmp_path, kind, full):
+    """Else all that commits while they cannot be stored comes twice when the spout's task has died."""
+    plain = write_files(tmp_path / "in", [["a b c", "a"] * 20, ["b a"] * 40])
+    topology, counts = counting(tmp_path, kind)
+    config = AT_ONCE | {"topology.max.spout.pending": 3}
+    with Cluster(topology, containers=2, config=config, cost={"b-0": 0.01, "spout-files": 0.01}) as cluster:
+        cluster.run_until(lambda: sum(counted(counts).values()) >= 20)
+        full.append(True)
+        cluster.advance(20)
+        cluster.kill("spout-files-0")
+        cluster.advance(5)
+        full.clear()
+        cluster.run_until(lambda: cluster.over, 600)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+    assert counted(counts) == plain
+
+
+def test_a_batch_whose_positions_were_not_stored_may_have_more_rows_until_they_are(tmp_path, full):
+    """From then on it is the same in all lives, also where files have grown."""
+    write_files(tmp_path, [["a"], ["b"]])
+    emissions = Emissions(DirectorySpout.transactional(tmp_path, follow=True))
+    full.append(True)
+    for grown in (["a", "c"], ["a", "c", "d"]):
+        with pytest.raises(StateError):
+            emissions.emit()
+        write_files(tmp_path, [grown, ["b"]])
+    full.clear()
+    assert emissions.emit() == ["a", "c", "d", "b"]
+    write_files(tmp_path, [["a", "c", "d", "e"], ["b"]])
+    emissions.new_life()
+    assert emissions.emit() == ["a", "c", "d", "b"]
+    emissions.commit()
+    assert emissions.emit() == ["e"]
