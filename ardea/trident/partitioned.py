@@ -164,11 +164,16 @@ class _Emitter(Emitter[list[str]]):
 
 
 def stored_positions(store: StreamStore, below: int | None = None) -> dict[int, dict[str, Any]]:
-    """Transaction, ascending -> position by partition, of all emitters, as far as it is stored."""
+    """Transaction, ascending -> position by partition, of all emitters, as far as it is stored.
+
+    Of two positions of a partition that of the lower emitter counts: what a higher one has left is older, from when
+    there were more.  All that there are write as an opaque batch commits; those of a transactional one are equal.
+    """
     found: dict[int, dict[str, Any]] = {}
     for txid in store.transactions(POSITIONS):
         if below is None or txid < below:
             folder = f"{POSITIONS}/{txid}"
-            parts = [store.get(f"{folder}/{name}") or {} for name in store.names(folder)]
+            names = sorted(store.names(folder), key=int, reverse=True)
+            parts = [store.get(f"{folder}/{name}") or {} for name in names]
             found[txid] = {partition: position for part in parts for partition, position in part.items()}
     return found
