@@ -27,6 +27,8 @@ from ardea.trident.store import StreamStore
 
 Span = list[Any]
 """A transaction's metadata: the stream, its first micro-batch, and the one behind its last: it has one or none."""
+UNKNOWN = ""
+"""The stream of transactions from before there was an index.  They have a span, too: it is stored, and None is not."""
 META = "meta"
 
 
@@ -111,14 +113,15 @@ class _Coordinator(Coordinator[Span]):
         self._asked: int | None = None
         self._before = 0
 
-    def initialize_transaction(self, txid: int, previous: Span | None, current: Span | None) -> Span | None:  # noqa: ARG002
+    def initialize_transaction(self, txid: int, previous: Span | None, current: Span | None) -> Span:  # noqa: ARG002
         if current is not None:
             return current
         index = self._followed.index
         index.poll()
+        stream, _, behind = previous or [UNKNOWN, 0, 0]
         if index.head is None:
-            return None if previous is None else [previous[0], previous[2], previous[2]]
-        begin = max(index.head.batches, 0 if previous is None else previous[2])  # what is removed was committed
+            return [stream, behind, behind]
+        begin = max(index.head.batches, behind)  # what is removed was committed
         while begin in index.batches and not index.batches[begin].partitions:
             begin += 1  # without rows: the driver removes it, whoever has read it
         return [index.head.stream, begin, begin + (begin in index.batches)]
@@ -151,7 +154,7 @@ class _Coordinator(Coordinator[Span]):
             for earlier in self._store.transactions(META):
                 if earlier < txid and (span := self._store.get(f"{META}/{earlier}")) is not None:
                     self._before = span[2]
-                    if span[0] != head.stream:
+                    if span[0] not in (UNKNOWN, head.stream):
                         raise UserError(
                             f"{self._folder} has another stream than the one that transaction {earlier} read: "
                             "the topology ends",
@@ -168,8 +171,7 @@ class _Emitter(Emitter[Span]):
         self._tasks = len(context.component_tasks(context.this_component_id))
 
     def emit_batch(self, attempt: Attempt, metadata: Span | None, collector: BatchCollector) -> None:
-        if metadata is None:
-            return
+        assert metadata is not None
         _, begin, end = metadata
         if attempt.first:
             self._followed.committed(below=begin)

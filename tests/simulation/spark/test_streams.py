@@ -20,7 +20,9 @@ from ardea.spark.progress import read_mark, write_mark
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
 from ardea.spark.stream_driver import HEARTBEAT, Publisher
+from ardea.spark.trident import _Coordinator
 from ardea.testing import CollectBolt, run
+from ardea.trident.store import MemoryStore, StreamStore
 from tests.process.waiting import eventually
 from tests.simulation.spark.test_spout import Task, load
 
@@ -233,6 +235,23 @@ def test_another_stream_is_refused(stage):
     stage.replace_all("run-x", [])
     with pytest.raises(UserError, match="began the stream again"):
         task.task.next_tuple()
+
+
+def test_a_transaction_that_began_before_the_stream_did_comes_again_without_rows(tmp_path):
+    """It began for another stream of its batch group, whose rows states may have counted already."""
+    store = StreamStore(MemoryStore(), "topology", "stream")
+    coordinator = _Coordinator(tmp_path, "topology", store)
+    span = coordinator.initialize_transaction(1, None, None)
+    assert span is not None, "None would not be stored"
+    store.put("meta/1", span)
+    assert coordinator.initialize_transaction(2, span, None) == span
+    assert not coordinator.is_ready(2)
+    with StreamIndexWriter(tmp_path) as index:
+        index.publish_batch("run-1", [partition(0)])
+        assert coordinator.initialize_transaction(1, None, span) == span
+        coordinator.success(1)
+        assert coordinator.is_ready(2)
+        assert coordinator.initialize_transaction(2, span, None) == [index.head.stream, 0, 1]
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path):
