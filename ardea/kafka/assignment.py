@@ -11,7 +11,7 @@ from ardea.kafka import beginning
 from ardea.kafka.marks import Marks, PartitionId
 from ardea.kafka.positions import KeptMarks, Positions
 from ardea.kafka.sharing import share
-from ardea.kafka.source import Source, Start
+from ardea.kafka.source import Source, Start, check_end
 from ardea.kafka.survey import Span, Survey
 
 
@@ -62,8 +62,7 @@ class Assignment:
             UserError: what is to be read to its end is not there, or another run commits to the group.
         """
         if not self.begun:
-            if self._source.end is not None:
-                self._check_end(survey)
+            check_end(self._source.end, survey.missing, survey.places)
             if not beginning.drawn(survey.stored, self._run):
                 return Steps(self._line(survey), {}, (), ()) if self.index == 0 else NOTHING
             self.begun = True
@@ -108,17 +107,6 @@ class Assignment:
             last = None if end is None else _offset(end, place, span, survey)
         kind = Marks if positions is None else KeptMarks
         return kind(begin, committed=None if stored is None else stored.offset, end=last)
-
-    def _check_end(self, survey: Survey) -> None:
-        end = self._source.end
-        gone = list(survey.missing)
-        if isinstance(end, Mapping):
-            gone += [str(place) for place in sorted(set(end).difference(survey.places))]
-        if gone or not survey.places:
-            raise UserError(
-                f"there is no {', '.join(gone) or 'topic that matches'}, so that it cannot be read to its end",
-                hint="Make the topic, or read it without end=, which waits for it.",
-            )
 
 
 def _offset(where: Start, place: PartitionId, span: Span, survey: Survey) -> int:

@@ -20,6 +20,7 @@ from ardea.kafka.commits import Commits
 from ardea.kafka.marks import Marks, Numbers, PartitionId
 from ardea.kafka.positions import Positions
 from ardea.kafka.rows import Rows, by_place
+from ardea.kafka.sharing import waits_for
 from ardea.kafka.source import Source
 from ardea.kafka.stamps import PartitionTimes
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
@@ -237,8 +238,7 @@ class RecordSpout(Spout):
 
     def _surveyed(self, survey: Survey) -> None:
         for topic in survey.missing:
-            what = f"there is no topic {topic} that may be read; waits for it"
-            self._connection.quiet.say(logging.WARNING, topic, what)
+            self._connection.quiet.say(logging.WARNING, topic, waits_for(topic))
         steps = self._assignment.decide(survey, self._marks)
         if steps.line:
             self._commits.send(self._consumer, dict(steps.line))

@@ -27,3 +27,13 @@ def wanted(topics: Topics, existing: Iterable[str]) -> list[str]:
     if isinstance(topics, re.Pattern):
         return sorted(name for name in existing if not name.startswith("__") and topics.fullmatch(name))
     return sorted(set(topics).intersection(existing))
+
+
+def missing(topics: Topics, existing: Iterable[str]) -> tuple[str, ...]:
+    """The named topics that are not there, sorted; a pattern names none."""
+    return () if isinstance(topics, re.Pattern) else tuple(sorted(set(topics).difference(existing)))
+
+
+def waits_for(topic: str) -> str:
+    """What is said of a named topic that is not there."""
+    return f"there is no topic {topic} that may be read; waits for it"

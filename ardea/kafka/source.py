@@ -42,6 +42,21 @@ class Source:
             )
 
 
+def check_end(end: Any, missing: Sequence[str], places: Sequence[PartitionId]) -> None:
+    """Raises UserError if a topic or a partition is not there that is to be read to its end; None: to no end.
+
+    ``missing``: topics; ``places``: the partitions that there are.
+    """
+    gone = list(missing)
+    if isinstance(end, Mapping):
+        gone += [str(place) for place in sorted(set(end).difference(places))]
+    if end is not None and (gone or not places):
+        raise UserError(
+            f"there is no {', '.join(gone) or 'topic that matches'}, so that it cannot be read to its end",
+            hint="Make the topic, or read it without end=, which waits for it.",
+        )
+
+
 def key_and_value(message: Any) -> Sequence[Any]:
     """The default: both as bytes."""
     return (message.key(), message.value())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ardea.kafka.beginning import Stored
 from ardea.kafka.client import kafka
 from ardea.kafka.marks import PartitionId
-from ardea.kafka.sharing import Topics, wanted
+from ardea.kafka.sharing import Topics, missing, wanted
 
 PATIENCE = 5.0
 """Seconds that a broker may take for each answer."""
@@ -79,7 +79,6 @@ class Surveyor:
         found = consumer.list_topics(timeout=PATIENCE).topics
         names = wanted(self._topics, (name for name, topic in found.items() if topic.error is None))
         places = tuple(PartitionId(name, number) for name in names for number in sorted(found[name].partitions))
-        missing = () if hasattr(self._topics, "fullmatch") else tuple(sorted(set(self._topics).difference(names)))
         committed = consumer.committed([self._point(*place) for place in places], timeout=PATIENCE) if places else ()
         stored = {
             PartitionId(point.topic, point.partition): Stored(point.offset, point.metadata or "")
@@ -90,7 +89,8 @@ class Surveyor:
         spans = {
             place: Span(*consumer.get_watermark_offsets(self._point(*place), timeout=PATIENCE)) for place in chosen
         }
-        return Survey(places, missing, stored, spans, {moment: self._at(moment, spans) for moment in moments})
+        found_at = {moment: self._at(moment, spans) for moment in moments}
+        return Survey(places, missing(self._topics, names), stored, spans, found_at)
 
     def close(self) -> None:
         """Waits for the thread, which ends when the brokers have answered or their time is over."""

@@ -17,11 +17,12 @@ from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.fetching import Deleted, Fetcher
 from ardea.kafka.marks import PartitionId
 from ardea.kafka.reach import NEWS, Reach, place_of
-from ardea.kafka.sharing import Topics, wanted
+from ardea.kafka.sharing import Topics, missing, waits_for, wanted
 from ardea.kafka.source import (
     UNDECODABLE,
     Bound,
     bound_problems,
+    check_end,
     choice_problems,
     key_and_value,
     position_problems,
@@ -119,12 +120,13 @@ class KafkaTridentSpout(PartitionedSpout):
         self._connection = Connection(properties(config), logger, self.clock)
         self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._fetcher = Fetcher(self._connection, self._consumer, self._records, self.clock)
-        self._known: list[str] = []
-        self._next_look = 0.0
         self._begin(Settings.of(config).max_tuple_bytes)
 
     def _begin(self, most: int) -> None:
         """``most``: bytes of a record."""
+        self._known: list[str] = []
+        self._next_look = 0.0
+        self._complete = False  # whether a look has found all that is to be read to its end
         self._reach = Reach(self.partitions, self._end_of, self._end, self.clock)
         self._rows = BatchRows(
             self._translate, self._width, self._undecodable, most, skips=self._skip, ends=self._end_task
@@ -136,12 +138,18 @@ class KafkaTridentSpout(PartitionedSpout):
         return super().emitter(config, context, store)
 
     def partitions(self) -> Sequence[str]:
-        """``TOPIC/NUMBER`` of each partition, looked at every ten seconds."""
+        """``TOPIC/NUMBER`` of each partition, looked at every ten seconds.
+
+        The topology FAILs where one is not there that is to be read to its end.  After a look that has found all it
+        only waits: a broker that has just begun may not know all topics yet.
+        """
         now = self.clock()
         if now >= self._next_look:
             found = self._asked(lambda: self._consumer.list_topics(timeout=PATIENCE).topics)
             names = wanted(self._topics, (name for name, topic in found.items() if topic.error is None))
-            self._known = [f"{name}/{number}" for name in names for number in sorted(found[name].partitions)]
+            places = [PartitionId(name, number) for name in names for number in sorted(found[name].partitions)]
+            self._check(missing(self._topics, names), places)
+            self._known = [f"{place.topic}/{place.partition}" for place in places]
             self._next_look = now + (REFRESH if self._known else NEWS)
         return self._known
 
@@ -194,6 +202,17 @@ class KafkaTridentSpout(PartitionedSpout):
     def close(self) -> None:
         """Disconnects."""
         self._consumer.close()
+
+    def _check(self, away: Sequence[str], places: Sequence[PartitionId]) -> None:
+        """``away``: topics that are not there."""
+        if not self._complete:
+            try:
+                check_end(self._end, away, places)
+            except UserError as error:
+                self._end_task(error)
+            self._complete = True
+        for topic in away:
+            self._connection.quiet.say(logging.WARNING, topic, waits_for(topic))
 
     def _look(self, positions: Mapping[str, Any]) -> Reach:
         if self._reach.due:

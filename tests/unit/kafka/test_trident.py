@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -98,9 +99,9 @@ def no_fives(message):
     return [message.value()] if message.value() % 5 else None
 
 
-def spout(log, *, opaque=False, translate=no_fives, **options):
+def spout(log, *, topics="t", opaque=False, translate=no_fives, **options):
     make = KafkaTridentSpout.opaque_transactional if opaque else KafkaTridentSpout.transactional
-    made = make("t", ["n"], translate, **options)
+    made = make(topics, ["n"], translate, **options)
     made._fetcher, made.submitted = log, []
     made._skipped = CountMetric()
     made._context = SimpleNamespace(submit=made.submitted.append)
@@ -175,6 +176,65 @@ def test_a_stream_begins_at_its_start_and_a_later_partition_at_its_first_record(
         store.put(f"meta/{txid}", ["t/0"])
     assert emitted(made.emit_new, Attempt(501, 0), "t/0", None) == ([], [10, 10])
     assert emitted(made.emit_new, Attempt(502, 0), "t/0", None) == ([2, 3, 4], [2, 5])
+
+
+def sees(topics, found, **options):
+    """A spout that is to read topics where there are others: ``found`` has the number of partitions of each."""
+    made = spout(Log(), topics=topics, **options)
+    del made.partitions, made.clock
+    made.time = [0.0]
+    made.clock = lambda: made.time[0]
+
+    def list_topics(timeout):
+        return SimpleNamespace(
+            topics={name: SimpleNamespace(error=None, partitions=range(count)) for name, count in found.items()}
+        )
+
+    made._connection.quiet = Quiet(made._connection.logger, made.clock)
+    made._consumer = SimpleNamespace(list_topics=list_topics)
+    made._begin(100)
+    return made
+
+
+def test_a_topic_that_is_awaited_is_named_every_ten_seconds(caplog):
+    found = {"t": 2}
+    made = sees(["t", "away"], found)
+    for made.time[0] in (0.0, 5.0, 10.0):
+        assert made.partitions() == ["t/0", "t/1"]
+    assert caplog.text.count("there is no topic away that may be read; waits for it") == 2
+    found["away"] = 1
+    made.time[0] = 20.0
+    assert made.partitions() == ["away/0", "t/0", "t/1"]
+    assert caplog.text.count("WARNING") == 2
+
+
+@pytest.mark.parametrize(
+    ("topics", "end", "what"),
+    [
+        (["t", "away"], "latest", "away"),
+        (re.compile("away.*"), "latest", "topic that matches"),
+        ("t", {("t", 1): 5, ("t", 2): 5}, r"t\[2\]"),
+    ],
+    ids=["topic", "pattern", "partition"],
+)
+def test_what_is_to_be_read_to_its_end_has_to_be_there(topics, end, what):
+    made = sees(topics, {"t": 2}, end=end)
+    with pytest.raises(FailedException):
+        made.partitions()
+    with pytest.raises(UserError, match=f"there is no {what}, so that it cannot be read to its end"):
+        made.submitted[0]()
+    assert look(made, 0) == (False, False), "its coordinator only waits for the end"
+
+
+def test_a_topic_that_goes_after_it_was_seen_does_not_end_the_topology(caplog):
+    """A broker that has just begun may not know all topics yet."""
+    found = {"t": 1, "u": 1}
+    made = sees(["t", "u"], found, end="latest")
+    assert made.partitions() == ["t/0", "u/0"]
+    del found["t"], found["u"]
+    for made.time[0] in (10.0, 20.0):
+        assert made.partitions() == []
+    assert (made.submitted, caplog.text.count("there is no topic u that may be read")) == ([], 2)
 
 
 def test_given_offsets_end_it_exclusively():
