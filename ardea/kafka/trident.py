@@ -127,6 +127,7 @@ class KafkaTridentSpout(PartitionedSpout):
         self._known: list[str] = []
         self._next_look = 0.0
         self._complete = False  # whether a look has found all that is to be read to its end
+        self._latest: dict[PartitionId, int] = {}
         self._reach = Reach(self.partitions, self._end_of, self._end, self.clock)
         self._rows = BatchRows(
             self._translate, self._width, self._undecodable, most, skips=self._skip, ends=self._end_task
@@ -229,12 +230,15 @@ class KafkaTridentSpout(PartitionedSpout):
             return None
 
     def _first(self, attempt: Attempt, place: PartitionId) -> int:
-        """Where a partition begins that has no position: one that appears later, at its first record."""
+        """Where a partition begins that has no position: one that appears later, at its first record.
+
+        The latest is where it was at the first attempt of this life: what has come since is in the next one.
+        """
         first, end = self._asked(lambda: self._fetcher.span(place))
         if self._start == "earliest" or any(known < attempt.txid for known in self._store.transactions("meta")):
             return first
         if self._start == "latest":
-            return end
+            return self._latest.setdefault(place, end)
         point = self._lib.TopicPartition(*place, int(self._start.timestamp() * 1000))
         [found] = self._asked(lambda: self._consumer.offsets_for_times([point], timeout=PATIENCE))
         return int(found.offset) if found.offset >= 0 else end

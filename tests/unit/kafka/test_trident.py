@@ -178,6 +178,17 @@ def test_a_stream_begins_at_its_start_and_a_later_partition_at_its_first_record(
     assert emitted(made.emit_new, Attempt(502, 0), "t/0", None) == ([2, 3, 4], [2, 5])
 
 
+def test_latest_is_found_once_in_a_life():
+    """An opaque batch that comes again begins where the first attempt did: what came in between is in it."""
+    log = Log()
+    made = spout(log, opaque=True, start="latest")
+    made.open = lambda config, context: None
+    made.emitter({}, ONE_TASK, StreamStore(MemoryStore(), "topology", "stream"))
+    assert emitted(made.emit_new, Attempt(1, 0), "t/0", None) == ([], [10, 10])
+    log.end = 12
+    assert emitted(made.emit_new, Attempt(1, 1), "t/0", None) == ([11], [10, 12])
+
+
 def sees(topics, found, **options):
     """A spout that is to read topics where there are others: ``found`` has the number of partitions of each."""
     made = spout(Log(), topics=topics, **options)
