@@ -207,7 +207,8 @@ class Settings:
         "count",
         "topology",
         None,
-        "A batch that failed so often comes again without its tuples, which are lost; unset: it is tried for ever.",
+        "A batch that failed so often comes again without its tuples, which are lost; not where the spout itself "
+        "cannot read it. Unset: it is tried for ever.",
     )
     drpc_timeout: float = _key(
         "topology.trident.drpc.request.timeout.secs",

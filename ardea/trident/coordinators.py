@@ -85,8 +85,12 @@ class MasterBatchCoordinator(Spout):
                 self.logger.warning("transaction %d cannot be recorded and comes again: %s", tup_id.txid, error)
                 self.fail(tup_id)
                 return
+        skipped = transactions.skips(tup_id.txid)
         if transactions.done(tup_id):
             self._measures.committed(tup_id, self._clock())
+            if skipped:
+                self._measures.skipped()
+                self.logger.error("transaction %d failed too often: it is committed without its tuples", tup_id.txid)
             self.emit([tup_id.txid, tup_id.attempt], stream=SUCCESS)
             for coordinator in self._coordinators:
                 self._ask(lambda: coordinator.success(tup_id.txid))  # noqa: B023
@@ -98,9 +102,6 @@ class MasterBatchCoordinator(Spout):
         if transactions.failed(tup_id):
             self._measures.failed()
             self.logger.info("transaction %d fails (attempt %d)", tup_id.txid, tup_id.attempt)
-            if transactions.skips(tup_id.txid):
-                self._measures.skipped()
-                self.logger.error("transaction %d failed too often: it comes again without its tuples", tup_id.txid)
         self._go_on()
         return True
 

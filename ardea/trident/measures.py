@@ -36,5 +36,5 @@ class Measures:
         self._failed.incr()
 
     def skipped(self) -> None:
-        """A batch is given up."""
+        """A batch is committed without its tuples."""
         self._skipped.incr()

@@ -12,6 +12,7 @@ from ardea.trident import (
     Count,
     DirectorySpout,
     FixedBatchSpout,
+    JsonLinesSpout,
     MemoryMapState,
     SqliteState,
     TridentTopology,
@@ -119,6 +120,22 @@ def test_a_batch_that_fails_for_ever_is_skipped(tmp_path, kind):
     lost = counted(counts)
     assert "poison" not in lost
     assert sum(plain.values()) - sum(lost.values()) == 1, "the poison was alone in its file's part of the batch"
+
+
+def test_what_the_spout_itself_cannot_read_comes_again_until_it_can_and_is_skipped_once(tmp_path, caplog):
+    """Where the next batch begins is not known before that."""
+    file = tmp_path / "0.jsonl"
+    file.write_text('{"n": 1}\nnonsense\n')
+    topology, state = TridentTopology("lines"), MemoryMapState()
+    lines = topology.new_stream("lines", JsonLinesSpout.transactional(tmp_path, "n", follow=True))
+    lines.group_by("n").persistent_aggregate(state, Count(), "count")
+    with Cluster(topology, config={**AT_ONCE, FAILURES: 2}) as cluster:
+        cluster.run_until(lambda: metric(cluster, "trident-batches-failed") >= 6)
+        assert metric(cluster, "trident-batches-skipped") == 0, "it comes again as long as the line is there"
+        file.write_text('{"n": 1}\n{"n": 2}\n')
+        cluster.run_until(lambda: metric(cluster, "trident-batches-committed") == 1)
+        assert metric(cluster, "trident-batches-skipped") == 1
+    assert caplog.text.count("transaction 1 failed too often: it is committed without its tuples") == 1
 
 
 def test_without_the_policy_it_is_tried_for_ever():
