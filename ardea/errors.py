@@ -73,6 +73,15 @@ def printable(what: object, most: int = 500) -> str:
     return escaped(text)
 
 
+def is_text(text: str) -> bool:
+    """Whether UTF-8 has all of it: a file's name may have halves of a pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class ArdeaError(Exception):
     """The root.  ``hint`` is what the reader can do about it, if anything."""
 

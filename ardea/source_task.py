@@ -12,7 +12,7 @@ import numpy as np
 from ardea.component import Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, FailedException, UserError, printable
+from ardea.errors import ArdeaError, FailedException, UserError, is_text, printable
 from ardea.keyed import ListState
 from ardea.metrics.user import CountMetric
 from ardea.sources import END, PartitionReader, PositionLost, Source, owner
@@ -288,7 +288,7 @@ class PartitionSpout(Spout):
         what = f"{type(self.source).__name__}.list_partitions()"
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise UserError(f"{what} returned {printable(repr(names), 200)}: it returns a list of texts")
-        if strange := [name for name in names if not _is_text(name)]:
+        if strange := [name for name in names if not is_text(name)]:
             raise UserError(f"{what} has a name that is no UTF-8: {printable(strange[0], 200)}", hint="Rename it.")
         if len(set(names)) < len(names):
             raise UserError(f"{what} has a name twice: {printable(repr(sorted(names)), 200)}")
@@ -428,11 +428,3 @@ class PartitionSpout(Spout):
             if isinstance(error, ArdeaError):
                 raise
             self._warn("the source cannot take note of what is done", error, "it is told again")
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

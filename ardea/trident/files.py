@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from ardea.errors import ConfigError, StateError, UserError
+from ardea.errors import ConfigError, StateError, TopologyError, UserError, is_text, printable
 from ardea.trident.operations import Collector
 from ardea.trident.partitioned import PartitionedSpout
 from ardea.trident.spout import Attempt
@@ -27,6 +27,11 @@ class FileSpout(PartitionedSpout):
     def __init__(
         self, path: str | Path, *, pattern: str, outputs: Fields, most: int, follow: bool, opaque: bool
     ) -> None:
+        if "/" in pattern or pattern == "**":
+            raise TopologyError(
+                [f"{type(self).__name__}: pattern= is of names of files in the directory itself, not {pattern!r}"],
+                hint="Give each directory a spout, and merge their streams.",
+            )
         self.outputs = names_of(outputs)
         self.opaque = self.committing = opaque
         self._path, self._pattern, self._most, self._follow = Path(path), pattern, most, follow
@@ -43,8 +48,16 @@ class FileSpout(PartitionedSpout):
         """Whether there is something to read behind the position."""
 
     def partitions(self) -> Sequence[str]:
-        """The files' names."""
-        return sorted(file.name for file in self._path.glob(self._pattern) if file.is_file())
+        """The files' names.
+
+        Raises:
+            UserError: one is no UTF-8, as names of partitions are.
+        """
+        names = sorted(file.name for file in self._path.glob(self._pattern) if file.is_file())
+        if strange := [name for name in names if not is_text(name)]:
+            what = f"{self._path} has a file whose name is no UTF-8: {printable(strange[0], 200)}"
+            raise UserError(what, hint="Rename it, or give a pattern= that it does not fit.")
+        return names
 
     def emit_new(self, attempt: Attempt, partition: str, last: Any, collector: Collector) -> list[int]:  # noqa: ARG002
         """The next rows; the position is [where they begin, where they end].  Of a file that is gone, none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
 from collections import Counter
 
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from ardea import UserError
+from ardea import TopologyError, UserError
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.trident import Count, CsvSpout, DirectorySpout, JsonLinesSpout, ParquetSpout, SqliteState, TridentTopology
@@ -53,6 +54,21 @@ def test_json_lines(tmp_path):
     spout = JsonLinesSpout.transactional(tmp_path, ["n", "s"], rows=2)
     assert spout.partitions() == ["a.jsonl"]
     assert batches(spout, "a.jsonl") == [[(1, "ä"), (None, "x")], [([1], None)]]
+
+
+def test_a_file_whose_name_is_no_text_is_named(tmp_path):
+    """Transactions are remembered by names of files."""
+    write_files(tmp_path, [["a"]])
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("b\n")
+    with pytest.raises(UserError, match=rf"{tmp_path} has a file whose name is no UTF-8: caf\\udce9.txt"):
+        DirectorySpout.transactional(tmp_path).partitions()
+
+
+@pytest.mark.parametrize("pattern", ["*/x.txt", "**/*.txt", "/in/*", "**"])
+@pytest.mark.parametrize("kind", ["transactional", "opaque_transactional"])
+def test_a_pattern_is_of_names_in_the_directory_itself(tmp_path, pattern, kind):
+    with pytest.raises(TopologyError, match="JsonLinesSpout: pattern= is of names of files in the directory itself"):
+        getattr(JsonLinesSpout, kind)(tmp_path, "n", pattern=pattern)
 
 
 def test_json_that_is_none(tmp_path):
