@@ -7,7 +7,7 @@ from typing import Self
 
 from ardea.scheduler.run import Outcome
 from ardea.state.records import RunState
-from ardea.testing.kit import LocalTopology
+from tests.process.patience import PatientTopology
 
 TOPOLOGY = Path(__file__).parent / "topologies" / "counted.py"
 SPOUTS = (0, 1)
@@ -24,7 +24,7 @@ class Counted:
         self.out.mkdir()
         self.journal = root / "journal.jsonl"
         config = {"test.out": str(self.out), "topology.max.spout.pending": PENDING}
-        self.topology = LocalTopology(str(TOPOLOGY), root, config=config, machines=machines)
+        self.topology = PatientTopology(str(TOPOLOGY), root, config=config, machines=machines)
         self.faults = self.topology.faults
 
     def __enter__(self) -> Self:

@@ -14,8 +14,8 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ardea.testing.kit import LocalTopology
 from tests.machine import patient
+from tests.process.patience import PatientTopology
 from tests.process.waiting import eventually
 
 SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
@@ -231,13 +231,13 @@ class Running:
     def __init__(self, folder: Path, servers: str) -> None:
         self.folder, self.servers = folder, servers
 
-    def __call__(self, body: str, *, containers: int = 1, lives: str = "a", **config) -> LocalTopology:
+    def __call__(self, body: str, *, containers: int = 1, lives: str = "a", **config) -> PatientTopology:
         """``body`` is what follows the imports; ``t_x_y`` stands for the key ``t.x.y``."""
         file = self.folder / "made.py"
         file.write_text(HEAD + textwrap.dedent(body))
         settings = {key.replace("_", "."): value for key, value in config.items()}
         settings = {"kafka.bootstrap.servers": self.servers, "topology.stmgrs": containers, **settings}
-        return LocalTopology(f"{file}:Made", self.folder / lives, containers=containers, config=settings)
+        return PatientTopology(f"{file}:Made", self.folder / lives, containers=containers, config=settings)
 
 
 @pytest.fixture
@@ -245,12 +245,12 @@ def running(tmp_path: Path, broker: Broker) -> Running:
     return Running(tmp_path, broker.servers)
 
 
-def logs(topology: LocalTopology, task: str) -> str:
+def logs(topology: PatientTopology, task: str) -> str:
     """What a task has logged."""
     return "".join(path.read_text() for path in topology.folder.glob(f"container-*/logs/{task}.log*"))
 
 
-def lag(topology: LocalTopology) -> float | None:
+def lag(topology: PatientTopology) -> float | None:
     """Records between what is committed and the end, of all partitions that its containers tell of; None: of none."""
     found = []
     for port in topology.folder.glob("container-*/metrics.port"):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ardea.testing.kit import LocalTopology
 from tests.process.pages import Reader
+from tests.process.patience import PatientTopology
 
 ROOT = Path(__file__).parents[3]
 
@@ -21,7 +21,7 @@ def test_words_of_a_topic_are_counted_into_another(broker, tmp_path):
     broker.write("lines", lines)
     expected = Counter(word for line in lines for word in re.findall(r"\w+", line.lower()))
     config = {"kafka.bootstrap.servers": broker.servers}
-    with LocalTopology(str(ROOT / "examples/kafka_word_count.py"), tmp_path, containers=2, config=config) as topology:
+    with PatientTopology(str(ROOT / "examples/kafka_word_count.py"), tmp_path, containers=2, config=config) as topology:
         topology.until(lambda: len(broker.read("word-counts")) >= expected.total(), "all words are counted", 60)
     counts: dict[str, int] = {}
     for message in broker.messages("word-counts"):
@@ -48,7 +48,7 @@ def test_each_word_of_a_topic_is_written_once_though_its_writers_die(broker, tmp
     (tmp_path / "exactly_once.py").write_text(text)
     expected = Counter(word for line in lines for word in re.findall(r"\w+", line.lower()))
     config = {"kafka.bootstrap.servers": broker.servers}
-    with LocalTopology(f"{tmp_path}/exactly_once.py", tmp_path, containers=2, config=config) as topology:
+    with PatientTopology(f"{tmp_path}/exactly_once.py", tmp_path, containers=2, config=config) as topology:
         topology.ready()
         for task in (name for name in topology.targets.processes if name.startswith("b-")):
             topology.faults.kill(task)

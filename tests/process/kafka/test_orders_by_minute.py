@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from ardea.testing.kit import LocalTopology
+from tests.process.patience import PatientTopology
 from tests.process.postgres.conftest import served
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "orders_by_minute.py"
@@ -39,7 +39,7 @@ def test_each_order_is_counted_once_though_processes_are_killed(broker, tmp_path
             broker.write("orders", [json.dumps(next(PROBES))])
             return database.ask("TABLE counts")
 
-        with LocalTopology(str(EXAMPLE), tmp_path, containers=1, config=config | database.config) as topology:
+        with PatientTopology(str(EXAMPLE), tmp_path, containers=1, config=config | database.config) as topology:
             topology.until(probed, "the table has all users", 60)
             broker.write("orders", [json.dumps(order) for order in ORDERS])
             topology.faults.kill("placed-0")

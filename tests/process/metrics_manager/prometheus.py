@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from tests.machine import patient
+from tests.machine import out_of_patience, patient
 from tests.process.ports import free_ports
 
 Job = dict[str, Any]
@@ -65,12 +64,12 @@ class Prometheus:
 
     def wait(self, query: str, condition: Callable[[dict[tuple[str, ...], float]], object]) -> dict:
         """Asks until the answer fulfils the condition."""
-        deadline, tick, answer = time.monotonic() + 120, threading.Event(), None
-        while time.monotonic() < deadline:
+        began, tick, answer = time.monotonic(), threading.Event(), None
+        while not out_of_patience(began, 120):
             assert self._process.poll() is None, f"prometheus ended: {self._log.read_text()}"
             try:
                 answer = self.ask(query)
-            except URLError:  # it is not listening yet
+            except OSError:  # it is not listening yet, or does not answer in time
                 answer = None
             if answer is not None and condition(answer):
                 return answer

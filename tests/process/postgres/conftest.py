@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ardea.testing.kit import LocalTopology
+from tests.process.patience import PatientTopology
 from tests.process.ports import free_ports
 from tests.process.waiting import eventually
 
@@ -121,12 +121,12 @@ def mortal() -> Iterator[Database]:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Callable[[str, Database], LocalTopology]:
+def running(tmp_path: Path) -> Callable[[str, Database], PatientTopology]:
     """Makes a topology of a file with this content, which writes there."""
 
-    def made(content: str, database: Database) -> LocalTopology:
+    def made(content: str, database: Database) -> PatientTopology:
         file = tmp_path / "made.py"
         file.write_text(content)
-        return LocalTopology(f"{file}:Made", tmp_path / "a", containers=1, config=database.config)
+        return PatientTopology(f"{file}:Made", tmp_path / "a", containers=1, config=database.config)
 
     return made

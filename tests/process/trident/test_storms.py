@@ -13,8 +13,8 @@ import pytest
 from ardea.drpc import DrpcClient, published_path
 from ardea.errors import ArdeaError
 from ardea.state import FileState
-from ardea.testing.kit import LocalTopology
 from tests.machine import patient
+from tests.process.patience import PatientTopology
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster]
 
@@ -86,7 +86,7 @@ def test_words_are_counted_and_asked_for(tmp_path):
 
         topology.until(answer, f"{words}: {number}", 60)
 
-    with LocalTopology(f"{tmp_path / 'storms.py'}:Storms", tmp_path) as topology:
+    with PatientTopology(f"{tmp_path / 'storms.py'}:Storms", tmp_path) as topology:
         topology.ready()
         feed("hello the man said", "the")
         counted("the", 2)
