@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 from contextlib import suppress
@@ -108,9 +109,9 @@ def test_secret_keys_are_their_owners_alone_and_in_no_other_file(tmp_path):
 
 
 def holders(folder: Path, text: bytes) -> list[Path]:
-    """The files that hold the text, while the topology writes files and gives them their last names."""
+    """The files that hold the text, while the topology writes files, renames them, and removes folders."""
     found = []
-    for path in folder.rglob("*"):
+    for path in (Path(parent, name) for parent, _, names in os.walk(folder) for name in names):
         with suppress(FileNotFoundError):
             if path.is_file() and text in path.read_bytes():
                 found.append(path)

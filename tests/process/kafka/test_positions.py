@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from ardea.snapshots.manifest import decode_manifest, manifest_name
@@ -31,21 +32,22 @@ def lines(partition: int, first: int, end: int) -> list[bytes]:
     return [b"%d/%d" % (partition, number) for number in range(first, end)]
 
 
-def last(folder: Path) -> tuple[int, dict[int, int], dict[bytes, int]]:
-    """Of the newest snapshot that counts: its number, position of each partition, and counts."""
-    numbers = {}
-    for path in folder.rglob("*.manifest"):
-        term, counter, _ = path.name.split(".")
-        numbers[int(term) << 32 | int(counter)] = path
-    number = max(numbers)
-    manifest, store = decode_manifest(numbers[number].read_bytes(), number), numbers[number].parent
-    assert numbers[number].name == manifest_name(number)
-    positions, counts = {}, {}
-    for part in manifest.parts.values():
-        tables = folded(((store / file.name).read_bytes(), file.name) for file in part.files)
-        positions.update({partition: offset for _, partition, offset in tables.get("positions", ())})
-        counts.update(tables.get("counts", {}))
-    return number, positions, counts
+def last(folder: Path) -> tuple[dict[int, int], dict[bytes, int]] | None:
+    """Of the newest snapshot that counts: position of each partition, and counts; None: it is being deleted."""
+    numbers, positions, counts = {}, {}, {}
+    with suppress(FileNotFoundError):
+        for path in folder.rglob("*.manifest"):
+            term, counter, _ = path.name.split(".")
+            numbers[int(term) << 32 | int(counter)] = path
+        number = max(numbers)
+        manifest, store = decode_manifest(numbers[number].read_bytes(), number), numbers[number].parent
+        assert numbers[number].name == manifest_name(number)
+        for part in manifest.parts.values():
+            tables = folded(((store / file.name).read_bytes(), file.name) for file in part.files)
+            positions.update({partition: offset for _, partition, offset in tables.get("positions", ())})
+            counts.update(tables.get("counts", {}))
+        return positions, counts
+    return None
 
 
 def test_a_killed_spout_goes_on_where_the_last_snapshot_is(broker, running, tmp_path):
@@ -65,7 +67,7 @@ def test_a_killed_spout_goes_on_where_the_last_snapshot_is(broker, running, tmp_
         topology.faults.kill("lines-0")
         write(1000, 1500)
         topology.until(lambda: told() == PARTITIONS * 1500, "a snapshot with all counts")
-        _, positions, counts = last(tmp_path)
+        positions, counts = topology.until(lambda: last(tmp_path), "a snapshot is read before it is deleted")
         said = logs(topology, "lines-*")
     assert positions == dict.fromkeys(range(PARTITIONS), 1500)
     assert counts == {line: 1 for partition in range(PARTITIONS) for line in lines(partition, 0, 1500)}
