@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
@@ -16,6 +16,7 @@ from ardea.postgres import PostgresSink
 from ardea.rejections import RETRIES, RejectedError
 from ardea.sinks import Mark, keep_rows
 from ardea.testing.sinks import _context
+from tests.process.waiting import eventually
 
 TABLE = 'CREATE TABLE numbers (number int CHECK (number <> 13), "text" varchar(3), UNIQUE (number))'
 GOOD = [(number, f"n{number}") for number in range(12)]
@@ -159,8 +160,8 @@ def test_where_the_answer_to_commit_is_lost_the_mark_says_that_the_rows_are_ther
 def test_a_server_that_hangs_costs_a_deadline_and_what_it_wakes_to_is_void(table, made, monkeypatch):
     """Its process is stopped in the middle of a transaction; another one goes on with the interval."""
     monkeypatch.setattr(postgres, "CHUNK", 1)
-    monkeypatch.setattr(postgres, "LATER", 0.2)
-    sink = made(timeout=0.3)
+    monkeypatch.setattr(postgres, "LATER", 1.5)
+    sink = made(timeout=1.5)
     sink.commit(mark(1), GOOD[:2])
     stopped = sink._connection.info.backend_pid
 
@@ -169,22 +170,24 @@ def test_a_server_that_hangs_costs_a_deadline_and_what_it_wakes_to_is_void(table
         os.kill(stopped, signal.SIGSTOP)
         yield GOOD[3]
 
-    with pytest.raises(ClusterError, match=r"the server has not answered for 0\.5 s"):
+    with pytest.raises(ClusterError, match="the server has not answered for 3 s"):
         sink.commit(mark(2), hanging())
     with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
         sink.commit(mark(2), GOOD[2:4])  # the mark is locked by the one that hangs
     os.kill(stopped, signal.SIGCONT)
-    for _ in range(3):
-        try:
+
+    def commits():
+        with suppress(psycopg.errors.QueryCanceled, ClusterError):
             sink.commit(mark(2), GOOD[2:4])
-            break
-        except psycopg.errors.QueryCanceled:
-            continue
+            return True
+        return False
+
+    eventually(commits, what="the interval is written")
     assert written(table) == GOOD[:4]
 
 
 def test_a_lock_that_somebody_keeps_costs_a_deadline(table, made):
-    sink = made(timeout=0.2)
+    sink = made(timeout=1.0)
     with closing(psycopg.connect(host="127.0.0.1", port=table.port, user="ardea", dbname="postgres")) as other:
         other.execute("LOCK TABLE numbers")
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
