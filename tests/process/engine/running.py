@@ -131,10 +131,10 @@ class Running:
         return life
 
     def returned(self, name: str, life: int, seconds: float = BACKOFF[-1] + 60) -> None:
-        """Waits until the process has come back in place, in the next life, however often it was killed before."""
+        """Waits until the process has come back in place, in a later life, however often it was killed before."""
         self.until(
-            lambda: (p := self.processes().get(name, {})).get("life") == life + 1 and p.get("pid"),
-            f"{name} is back in life {life + 1}",
+            lambda: (p := self.processes().get(name, {})).get("life", 0) > life and p.get("pid"),
+            f"{name} is back in a life after {life}",
             seconds,
         )
 

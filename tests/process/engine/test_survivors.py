@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import ardea.scheduler.local_processes
+from tests.machine import patient
 from tests.process.engine.running import Running, all_arrived
 from tests.sizes import size
 
@@ -35,7 +36,7 @@ def test_every_input_is_processed_at_least_once_whoever_is_killed(tmp_path, monk
     monkeypatch.setattr(
         ardea.scheduler.local_processes,
         "Policy",
-        functools.partial(ardea.scheduler.local_processes.Policy, silence=SILENCE),
+        functools.partial(ardea.scheduler.local_processes.Policy, silence=patient(SILENCE)),
     )
     with Running("survivors.py", tmp_path) as topology:
         topology.running()

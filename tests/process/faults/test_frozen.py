@@ -8,6 +8,7 @@ import pytest
 
 import ardea.scheduler.local_processes
 from ardea.supervision.records import read_exits
+from tests.machine import patient
 from tests.process.faults.counted import Counted
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
@@ -43,13 +44,12 @@ def test_what_stands_still_for_less_than_ten_seconds_and_a_link_that_is_cut_lose
     assert (outcome.components["numbers"].lost, outcome.components["numbers"].timed_out) == (0, 0)
 
 
-@pytest.mark.timeout(300)
 def test_what_stands_still_for_longer_is_killed_and_started_again(tmp_path, monkeypatch):
     """Managers, a task, the master; then a container with its supervisor, in whose place another one comes."""
     monkeypatch.setattr(
         ardea.scheduler.local_processes,
         "Policy",
-        functools.partial(ardea.scheduler.local_processes.Policy, silence=SILENCE),
+        functools.partial(ardea.scheduler.local_processes.Policy, silence=patient(SILENCE)),
     )
     with Counted(tmp_path) as run:
         folder, processes = run.topology.folder, run.topology.processes

@@ -31,7 +31,6 @@ pytestmark = [
     pytest.mark.cluster,
     pytest.mark.prometheus,
     pytest.mark.zookeeper,
-    pytest.mark.timeout(300),
 ]
 
 ALARMING = Path(__file__).parent / "topologies" / "alarming.py"
@@ -115,7 +114,7 @@ def test_processes_that_stand_still_or_die(prometheus_binary, tmp_path):
         for _ in range(4):
             life = topology.kill("works-0")
             topology.returned("works-0", life)
-            alarms.asked(f'max(ardea_process_life{{process="works-0"}}) == {life + 1}')
+            alarms.asked(f'max(ardea_process_life{{process="works-0"}}) > {life}')
         alarms.fires("ArdeaCrashLoop")
 
 

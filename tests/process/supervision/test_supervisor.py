@@ -18,6 +18,8 @@ from tests.process.supervision.conftest import CHILD, child
 from tests.process.waiting import alive, eventually
 
 MIB = 1 << 20
+SILENCE = 2.0
+"""Seconds without a beat; on a busy machine even one that is at work may be late for less than that."""
 
 
 def test_a_killed_process_is_started_again_with_a_higher_life(supervise):
@@ -45,19 +47,20 @@ def test_a_stop_is_temporary_although_all_end_with_zero(supervise):
 
 def test_when_the_one_that_leads_has_ended_the_others_are_ended(supervise):
     """One that would wait for ever, one that is deaf to SIGTERM, one that crashes again and again."""
+    grace = patient(5)  # in which "waits" has to get a core
     run = supervise(
         child("waits", "serve", "75"),
         child("deaf", "deaf"),
         child("crashes", "exit", "1"),
         child("manager", "serve", "0", leads=True),
-        grace=2.0,  # in which "waits" has to get a core
+        grace=grace,
     )
     pids = [run.serving("waits"), run.serving("deaf")]
     os.kill(run.serving("manager"), signal.SIGTERM)
     assert run.wait() == 0
     assert not any(map(alive, pids))
     assert [(end.code, end.again) for end in run.exits("waits")] == [(75, False)]
-    assert run.exits("deaf")[-1].reason == "killed by SIGKILL (did not end within 2 s of SIGTERM)"
+    assert run.exits("deaf")[-1].reason == f"killed by SIGKILL (did not end within {grace:g} s of SIGTERM)"
 
 
 @pytest.mark.parametrize("leads", [False, True])
@@ -87,7 +90,7 @@ def test_who_ignores_sigterm_is_killed_after_the_grace(supervise):
 
 
 def test_a_stopped_process_is_killed_and_started_again(supervise):
-    run = supervise(child("a", "serve"), silence=0.6)
+    run = supervise(child("a", "serve"), silence=SILENCE)
     pid = run.serving("a")
     os.kill(pid, signal.SIGSTOP)
     run.serving("a", life=2)
@@ -96,13 +99,13 @@ def test_a_stopped_process_is_killed_and_started_again(supervise):
 
 
 def test_a_process_idle_inside_user_code_is_killed(supervise):
-    run = supervise(child("a", "hang"), silence=0.6)
+    run = supervise(child("a", "hang"), silence=SILENCE)
     eventually(lambda: run.exits("a"), what=run.everything)
     assert "it is idle" in run.exits("a")[0].reason
 
 
 def test_user_code_that_holds_the_interpreter_lock_is_reported_not_killed(supervise):
-    run = supervise(child("a", "hold"), silence=0.6)
+    run = supervise(child("a", "hold"), silence=SILENCE)
     pid = run.running("a")
     eventually(lambda: " in main" in run.log("a"), what=run.everything)  # a stack is written piece by piece
     assert "s; its stack follows ---" in run.log("a")
@@ -196,7 +199,7 @@ def test_the_reason_of_the_innermost_reaches_the_outermost(supervise, tmp_path):
 
 
 def test_over_its_memory_it_dies_alone_and_says_why(supervise):
-    run = supervise(child("a", "eat", str(200 * MIB), ram=64 * MIB), child("b", "serve"), silence=2)
+    run = supervise(child("a", "eat", str(200 * MIB), ram=64 * MIB), child("b", "serve"), silence=SILENCE)
     other = run.serving("b")
     eventually(lambda: run.exits("a"), what=run.everything)
     reason = run.exits("a")[0].reason
