@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.machine import patient
+from tests.process.waiting import eventually
 
 ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
 TOPOLOGIES = Path(__file__).with_name("topologies.py")
@@ -56,6 +58,13 @@ def call(state: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+def complete(state: Path, name: str) -> bool:
+    """Whether every process of the topology has reported: none is started any more."""
+    told = call(state, "describe", name, "-o", "json")
+    status = json.loads(told.stdout)["status"] if told.returncode == 0 else None
+    return status is not None and not status["missing_containers"] and not status["silent_tasks"]
+
+
 @pytest.fixture(scope="module")
 def console(leaks, tmp_path_factory) -> Iterator[Console]:
     """Shows the topology ``Watched``, which runs."""
@@ -64,6 +73,7 @@ def console(leaks, tmp_path_factory) -> Iterator[Console]:
     shown = None
     try:
         assert "is submitted" in submitted.stderr, submitted.stderr  # on a busy machine it runs later
+        eventually(lambda: complete(state, "Watched"), 60, "every process has reported")
         shown = Console(state)
         yield shown
     finally:
