@@ -13,6 +13,7 @@ import pytest
 
 from tests.machine import patient
 from tests.process.pages import blocks
+from tests.process.ports import free_ports
 from tests.process.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -53,12 +54,15 @@ def test_a_file_is_followed(start, tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_function_is_asked_over_http(start):
-    run = start("run", EXAMPLES / "drpc.py")
+def test_a_function_is_asked_over_http(start, tmp_path):
+    [port] = free_ports(1)
+    file = tmp_path / "drpc.py"
+    file.write_text((EXAMPLES / "drpc.py").read_text().replace("8800", str(port)))
+    run = start("run", file)
 
     def asked():
         try:
-            with urllib.request.urlopen("http://127.0.0.1:8800/drpc/counts", b"the heron", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/drpc/counts", b"the heron", timeout=10) as answer:
                 return answer.read().decode()
         except OSError:
             return ""

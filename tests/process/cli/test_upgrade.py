@@ -62,7 +62,7 @@ def test_what_the_former_version_keeps_is_seen_told_and_ended(ardea, submitted, 
 def replaceable(tmp_path) -> Path:
     """A copy of this version, which runs where it is first in PYTHONPATH."""
     left_out = shutil.ignore_patterns(
-        ".git", ".venv", ".*_cache", "build", "dist", "tests", "docs", "benchmarks", "__pycache__"
+        ".git", ".venv", ".*_cache", ".hypothesis", "build", "dist", "tests", "docs", "benchmarks", "__pycache__"
     )
     return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=left_out, symlinks=True))
 
