@@ -89,7 +89,8 @@ def test_it_stops_reads_a_variable_and_goes_on(start, ardea, tmp_path):
 def test_a_breakpoint_without_a_debugger_says_how_to_attach(ardea, tmp_path):
     file = tmp_path / "doubles.py"
     file.write_text(TOPOLOGY)
-    run = ardea("run", file, "--logs", "printed")
+    patience = ("--set", "topology.message.timeout.secs=60")  # a row that is late is printed again
+    run = ardea("run", file, *patience, "--logs", "printed")
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("is passed over") == 1
     assert "`ardea run FILE --attach printed:0` stops there in a debugger" in run.stdout

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from tests.machine import out_of_patience, patient
 from tests.process.cli.conftest import ARDEA
 from tests.process.cli.verbs import acked, topology
 from tests.process.waiting import eventually
@@ -40,9 +41,9 @@ class Terminal:
 
     def shows(self, pattern: str, seconds: float = 20) -> None:
         """Waits for a frame in which a line has this."""
-        deadline = time.monotonic() + seconds
+        began = time.monotonic()
         while not re.search(pattern, frame := self._frame()):
-            assert time.monotonic() < deadline, frame
+            assert not out_of_patience(began, seconds), frame
             if select.select([self._fd], [], [], 0.5)[0]:
                 self._shown += os.read(self._fd, 1 << 16).decode(errors="replace")
 
@@ -71,8 +72,8 @@ def test_keys_scroll_sort_filter_and_leave(start, ardea, state):
         terminal.type("\r")
         terminal.shows(r"only num")
         terminal.type("q")
-        assert terminal.process.wait(10) == 0
+        assert terminal.process.wait(patient(10)) == 0
     finally:
         terminal.close()
         run.terminate()
-        assert run.wait(30) == 130
+        assert run.wait(patient(30)) == 130

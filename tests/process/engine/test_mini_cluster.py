@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from tests.machine import patient
 from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
 
-TIMEOUT = 6.0
+
+@pytest.fixture(scope="module")
+def timeout():
+    """Seconds, of a message."""
+    return patient(6.0)
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory):
+def ended(tmp_path_factory, timeout):
     """The topology, run once: each test looks at another part of what it left."""
-    with Running("storm.py", tmp_path_factory.mktemp("storm")) as topology:
+    settings = {"topology.message.timeout.secs": timeout}
+    with Running("storm.py", tmp_path_factory.mktemp("storm"), settings) as topology:
         outcome = topology.finish()
         yield topology, outcome
 
@@ -65,7 +71,7 @@ def test_a_components_configuration_wins_over_its_classs_and_the_topologys(left)
     assert left("configured") == [merged, merged]
 
 
-def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left):
+def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left, timeout):
     """1 and 3 are acked at once; 2 times out, again as the fourth to come, and is acked as the fifth."""
     verdicts = left("feeder")[0]
     assert [(kind, number) for kind, number, _ in verdicts] == [
@@ -73,7 +79,7 @@ def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left):
     ]  # fmt: skip
     for kind, _, seconds in verdicts:
         if kind == "fail":
-            assert TIMEOUT <= seconds < 3 * TIMEOUT
+            assert timeout <= seconds < 3 * timeout
     feeder = ended[1].components["feeder"]
     assert (feeder.acked, feeder.timed_out, feeder.failed, feeder.given_up) == (3, 2, 0, 0)
 
@@ -84,9 +90,9 @@ def test_what_is_held_does_not_time_out_while_its_timeout_is_reset(left):
     assert sorted(verdicts) == [["ack", 1], ["ack", 3], ["ack", 4], ["ack", 5], ["fail", 2]]
 
 
-def test_ticks_reach_the_bolt_while_it_has_input_to_expect(left):
+def test_ticks_reach_the_bolt_while_it_has_input_to_expect(left, timeout):
     ticks = left("every_other")[0]
-    assert len(ticks) >= 2 * TIMEOUT / 0.2 / 3, "it waited for two timeouts"
+    assert len(ticks) >= 2 * timeout / 0.2 / 3, "it waited for two timeouts"
     assert all(tick == ["__system", "__tick", 0.2] for tick in ticks)
 
 

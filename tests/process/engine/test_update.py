@@ -11,6 +11,7 @@ import pytest
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
 from ardea.transport import Keyring
+from tests.machine import patient
 from tests.process.faults.counted import SPOUTS, TOPOLOGY, Counted
 
 ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
@@ -171,12 +172,13 @@ def test_new_containers_get_keys_of_their_own(counted):
 @pytest.mark.thorough
 def test_a_broken_version_is_put_back(counted, tmp_path):
     """It says who did not come up; the former version goes on."""
+    seconds = round(patient(20))
     broken = tmp_path / "broken.py"
     broken.write_text(TOPOLOGY.read_text().replace("self.last = 0.0", "raise RuntimeError('broken')"))
-    code, said = counted.update(broken, "--wait-secs", 8)
+    code, said = counted.update(broken, "--wait-secs", seconds)
     assert code == 1, said
     assert "does not work by it yet" in said
-    assert "after 8 s" in said
+    assert f"after {seconds} s" in said
     assert "died: RuntimeError: broken at broken.py:" in said
     assert "the topology goes on as it was" in said
     counted.works()

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.machine import patient
 from tests.process.engine.running import Running, all_arrived
 from tests.process.state.ensemble import Ensemble
 
@@ -16,7 +17,7 @@ PENDING = 500
 BOLTS = ("through-0", "through-1")
 VICTIMS = (*BOLTS, "numbers-1", "container-1/stream-manager", "container-2/metrics-manager")
 SOON = 2.0
-"""Seconds, of the median."""
+"""Seconds, of the median, on a quick machine."""
 
 
 def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(root, tmp_path):
@@ -40,7 +41,7 @@ def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(roo
             topology.returned(victim, life)
             flows(topology)
         print(f"kill -9 of a bolt: its next life processed a row after {took} s")
-        assert statistics.median(took) < SOON
+        assert statistics.median(took) < patient(SOON)
         assert topology.run.status.term == before
         ensemble.start()
         topology.until(lambda: topology.run.status.term > before, "a master acts", 60.0)

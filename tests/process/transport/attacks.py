@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from ardea.protocol.wire_pb2 import ASK, HELLO, Ask, Header, Hello, Kind
 from ardea.transport import Dialled, Keyring, context
 from ardea.versions import PROTOCOL
-from tests.machine import patient
+from tests.machine import out_of_patience, patient
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)
 MIB = 1 << 20
@@ -66,12 +66,17 @@ def noise(port: int, times: int = 40) -> None:
 
 
 def crowd(ports: Sequence[int], each: int, seconds: float) -> int:
-    """Connections that say a byte of the greeting now and then; who is turned out comes again.  How many there were."""
-    end, pause = time.monotonic() + seconds, threading.Event()
+    """Connections that say a byte of the greeting now and then; who is turned out comes again.  How many there were.
+
+    A busy machine gets the time in which each port has been offered ``each``.
+    """
+    began, pause = time.monotonic(), threading.Event()
     there: dict[socket.socket, int] = {}
     opened = 0
     try:
-        while time.monotonic() < end:
+        while time.monotonic() < began + seconds or (
+            opened < each * len(ports) and not out_of_patience(began, 10 * seconds)
+        ):
             for port in ports:
                 for _ in range(each - sum(1 for p in there.values() if p == port)):
                     with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from leaving import LeavingBolt, LeavingSpout
 
 from ardea import CountMetric, CustomStreamGrouping, GlobalStreamId, Grouping, Stream, TaskHook, Topology
 
-TIMEOUT, GAP = 6.0, 2.25
+TIMEOUT = "topology.message.timeout.secs"
 
 
 class Fixed(LeavingSpout):
@@ -186,12 +186,13 @@ class Configured(LeavingBolt):
 
 
 class Slowly(LeavingSpout):
-    """Five tuples, one every ``GAP`` seconds; leaves their verdicts in order."""
+    """Five tuples, more than two within a timeout; leaves their verdicts in order."""
 
     outputs = ["number"]
 
     def begin(self):
         self.emitted = 0
+        self.gap = 0.375 * self.config[TIMEOUT]
         self.due = time.monotonic()
         self.verdicts = []
 
@@ -201,7 +202,7 @@ class Slowly(LeavingSpout):
         if self.emitted == 5 or time.monotonic() < self.due:
             return
         self.emitted += 1
-        self.due = time.monotonic() + GAP
+        self.due = time.monotonic() + self.gap
         self.emit([self.emitted], tup_id=self.emitted)
 
     def ack(self, tup_id):
@@ -438,7 +439,7 @@ class MiniCluster(Topology):
 
     config = {
         "topology.stmgrs": 2,
-        "topology.message.timeout.secs": TIMEOUT,
+        TIMEOUT: 6.0,
         "fake.config": 1,
         "fake.topology": 5,
         "topology.max.spout.pending": 700,

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.machine import patient
 from tests.process.scheduler.kubernetes.releases import CommandError, evict, kubectl, read
 from tests.process.waiting import eventually
 from tests.sizes import size
@@ -24,7 +25,7 @@ COUNTED = TOPOLOGIES / "counted.py"
 ROUNDS = size(1, 10)
 """How often each fault strikes a topology."""
 WHOLE_WITHIN = 90.0
-"""Seconds in which a topology has to be whole again, whatever was lost."""
+"""Seconds in which a topology has to be whole again on a quick machine, whatever was lost."""
 SMALL = tuple(
     f"topology.config.{key.replace('.', chr(92) + '.')}={value}"
     for key, value in {
@@ -137,7 +138,7 @@ class Counted:
         took = round(time.monotonic() - began, 1)
         print(f"whole again after {took} s", flush=True)
         self._took.append(took)
-        assert took <= WHOLE_WITHIN, self.trouble()
+        assert took <= patient(WHOLE_WITHIN), self.trouble()
 
     def _complete(self) -> bool:
         at_work = (pod for pod in pods(self.space) if pod["status"]["phase"] != "Failed")  # its Job has another
