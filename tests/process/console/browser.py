@@ -65,14 +65,14 @@ class Browser:
     def press(self, words: str) -> None:
         """A button, by what stands on it."""
         script = "return [...document.querySelectorAll('button')].filter((b) => b.innerText === arguments[0]).at(-1)"
-        eventually(lambda: self.run(script, words), 20, f"a button {words}").click()
+        eventually(lambda: self.run(script, words), 60, f"a button {words}").click()
 
     def fill(self, label: str, value: object) -> None:
         """A field, by its label."""
         script = (
             "return [...document.querySelectorAll('label')].filter((l) => l.innerText === arguments[0]).at(-1)?.control"
         )
-        field = eventually(lambda: self.run(script, label), 20, f"a field {label}")
+        field = eventually(lambda: self.run(script, label), 60, f"a field {label}")
         self.run("arguments[0].value = arguments[1]", field, str(value))
 
     def saves_into(self, folder: Path) -> None:
