@@ -107,10 +107,10 @@ class Minimum(Generic[K]):
     def keep(self, parts: Iterable[K]) -> None:
         """These are all that there are now."""
         wanted = set(parts)
+        for part in wanted:  # first, for they hold the watermark where those that go would let it rise
+            self.add(part)
         for part in {*self._active, *self._idle, *self._ended} - wanted:
             self.remove(part)
-        for part in wanted:
-            self.add(part)
 
     def say(self, part: K, watermark: float) -> None:
         """No row below comes of that part any more; it is not idle."""

@@ -13,6 +13,7 @@ from ardea.heron_instance.shell import Shell
 from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.watermarks import BoltTime, SpoutTime
 from ardea.metrics import Registry, observe_process
+from ardea.metrics.user import UserMetric
 from ardea.protocol.flow import Window
 from ardea.windows.bolt import WindowBolt
 from ardea.windows.open_windows import WindowCounts
@@ -25,7 +26,7 @@ class Meters:
         self._shell = shell
         self._registry = registry = shell.registry
         self._out: BoundedQueue[bytes] = BoundedQueue("metrics_out", 8, 1 << 20)
-        self._user_metrics: set[str] = set()
+        self._user_metrics: dict[str, UserMetric] = {}
         observe_process(registry)
         self._lag = registry.histogram("ardea_process_loop_lag_seconds")
         for queue in (shell.inbox, outbox, self._out):
@@ -54,9 +55,10 @@ class Meters:
         if executor is None:
             return
         for name, metric in list(executor.env.context.metrics.items()):
-            if name not in self._user_metrics:
-                self._user_metrics.add(name)
-                self._registry.user_metric(name, metric)
+            former = self._user_metrics.get(name)
+            if metric is not former:  # the first one of that name, or that of another object after a rollback
+                self._user_metrics[name] = metric
+                self._registry.user_metric(name, metric, former)
         if executor.reporter.time is not None:
             self._of_time(executor.reporter.time)
         if isinstance(executor.env.component, WindowBolt):

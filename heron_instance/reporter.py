@@ -95,9 +95,9 @@ class Reporter:
 
     def heard(self, header: Header) -> None:
         """A watermark has arrived; one of a former incarnation says nothing."""
-        source, markers = header.source, self.markers
-        former = header.source_life < markers.lives.get(source, 0)
-        if isinstance(self.time, BoltTime) and source not in markers.ended and not former:
+        source, known = header.source, self.markers.lives.get(header.source, 0)
+        over = source in self.markers.ended and header.source_life == known
+        if isinstance(self.time, BoltTime) and header.source_life >= known and not over:
             self.time.heard(header)
 
     def wake(self) -> None:
@@ -116,7 +116,7 @@ class Reporter:
         """Incarnations of other tasks; ``again``: their manager has a new life."""
         markers = self.markers
         if isinstance(self.time, BoltTime):
-            self.time.risen(markers.fresh(lives))
+            self.time.risen({task: lives[task] for task in markers.fresh(lives)})
         deaf = [task for task in markers.fresh(lives, again=again) if task in markers.feeds]
         if risen := [task for task, life in lives.items() if markers.risen(task, life, again=again)]:
             self._mark(risen)

@@ -6,7 +6,7 @@ A component is timed that has stamps of its own, or reads one that is timed; all
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -155,6 +155,7 @@ class BoltTime:
         self.tasks = Minimum(_timed_upstream(env))
         self.telling = Telling(env, BOLT_EVERY)
         self.now = env.context.now
+        self._lives: dict[int, int] = {}  # of tasks upstream
         self._windowed = isinstance(env.component, WindowBolt)
 
     @property
@@ -167,13 +168,19 @@ class BoltTime:
         self.tasks.keep(_timed_upstream(self._env))
         self._pass()
 
-    def risen(self, tasks: Iterable[int]) -> None:
-        """These have other lives, which are waited for whatever the former ones have said."""
-        for task in tasks:
-            self.tasks.again(task)
+    def risen(self, lives: Mapping[int, int]) -> None:
+        """Incarnations of tasks upstream: those that are new are waited for, whatever the former ones have said.
+
+        One that has spoken before the news of it came is none of them.
+        """
+        for task, life in lives.items():
+            if life > self._lives.get(task, 0):
+                self._lives[task] = life
+                self.tasks.again(task)
 
     def heard(self, header: Header) -> None:
         """A task upstream has told something; all that it had sent before is processed."""
+        self.risen({header.source: header.source_life})
         if header.watermark > NEVER or not header.idle:
             self.tasks.say(header.source, header.watermark)
         if header.idle:

@@ -133,6 +133,7 @@ class Registry:
         self._gauges: dict[tuple[str, Labels], Gauge] = {}
         self._histograms: dict[tuple[str, Labels], Histogram] = {}
         self._user: dict[str, UserMetric] = {}
+        self._former_counts: dict[str, dict[str, Number]] = {}  # of metrics that others have replaced
 
     def counter(self, name: str, read: Read | None = None, /, **labels: object) -> Counter:
         """A counter of the table; ``read``, if given, yields its cumulative value at each snapshot."""
@@ -153,20 +154,25 @@ class Registry:
         """Forgets a gauge whose subject (a peer, a destination) is gone."""
         self._gauges.pop(self._row(name, Kind.GAUGE, labels)[1], None)
 
-    def user_metric(self, name: str, metric: UserMetric) -> None:
+    def user_metric(self, name: str, metric: UserMetric, former: UserMetric | None = None) -> None:
         """Exports a user's metric under a name, in which odd characters become ``_``.
+
+        ``former``: whose place it takes; what that one has counted goes on to count.
 
         Raises:
             UserError: the name is taken.
         """
         name = sanitize(name)
-        if self._user.setdefault(name, metric) is not metric:
+        if self._user.get(name, former) is not former:
             raise UserError(
                 f"component {self.identity.component!r}, task {self.identity.task}: "
                 f"the metric {name!r} is registered already",
                 hint="give each metric of a task its own name; characters other than letters, digits, "
                 "'_', '.', ':', '/' and '-' count as '_'",
             )
+        if former is not None:
+            self._former_counts[name] = self._counts(name, former)
+        self._user[name] = metric
 
     def snapshot(self) -> bytes:
         """The cumulative values of all instruments, msgpack of :class:`Snapshot`."""
@@ -193,15 +199,28 @@ class Registry:
         counts: list[tuple[str, Labels, Number]] = []
         values: list[tuple[str, Labels, Number]] = []
         for name, metric in self._user.copy().items():
+            for key, count in self._counts(name, metric).items():
+                counts.append(("ardea_user_counts_total", (name, key), _plain(count)))
             try:
-                for key, count in metric.counts().items():
-                    counts.append(("ardea_user_counts_total", (name, key), _plain(count)))
                 value = metric.current()
                 if value is not None:
                     values.append(("ardea_user_value", (name,), float(value)))
             except Exception as error:  # a user's reducer must not end the process
-                self.counter("ardea_user_exceptions_total", exception=type(error).__name__).value += 1
+                self._raised(error)
         return counts, values
+
+    def _counts(self, name: str, metric: UserMetric) -> dict[str, Number]:
+        """What it has counted, with those before it."""
+        counts = dict(self._former_counts.get(name, {}))
+        try:
+            for key, count in metric.counts().items():
+                counts[key] = counts.get(key, 0) + count
+        except Exception as error:  # likewise
+            self._raised(error)
+        return counts
+
+    def _raised(self, error: Exception) -> None:
+        self.counter("ardea_user_exceptions_total", exception=type(error).__name__).value += 1
 
 
 def frames_of(snapshot: bytes, *, last: bool) -> list[bytes]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ardea import CountMetric, Grouping, Topology
 from ardea.health import HealthState
+from ardea.heron_instance.meters import Meters
+from ardea.heron_instance.queues import BoundedQueue
 from ardea.metrics import Identity
 from ardea.metrics.registry import Snapshot
 from ardea.protocol.wire_pb2 import Ask
@@ -19,7 +22,7 @@ from ardea.topology_master.snapshot_figures import Cause, Reason
 from ardea.topology_master.snapshots import Phase
 from ardea.topology_master.verbs import Verbs
 from ardea.versions import PROTOCOL
-from tests.simulation.snapshots.counted import Counted, EffectivelyOnce, Many
+from tests.simulation.snapshots.counted import Count, Counted, EffectivelyOnce, Endless, Many
 from tests.simulation.snapshots.written import Goes, Table, Writes
 
 
@@ -182,3 +185,35 @@ def test_a_task_that_cannot_read_its_state_says_so_until_it_can():
         assert (it.status.waits, it.health().state) == ([], HealthState.HEALTHY)
         assert it.story()[-2] == "rolls back: count-1 has a new life"
         assert it.story()[-1].startswith(f"timeline 2 goes on from snapshot {text_of(it.committed)}, ")
+
+
+class Tallies(Count):
+    def initialize(self, config, context):
+        self._tally = context.register_metric("tally", CountMetric())
+
+    def process(self, tup):
+        super().process(tup)
+        self._tally.incr()
+
+
+class Tallied(Topology):
+    words = Endless.spec(par=2)
+    count = Tallies.spec(inputs={words: Grouping.fields("word")})
+
+
+def test_what_a_component_counts_itself_goes_on_after_a_rollback():
+    """The new object of it registers another metric under the name."""
+    with Cluster(EffectivelyOnce(Tallied), seed=3, cost={"words": 0.02}) as cluster:
+        shell = Inside(cluster).process("count-0").shell
+        meters = Meters(shell, BoundedQueue("data_out", 8, 1000), lambda: 0)
+
+        def told() -> float:
+            meters.hand_over(0, lambda _: None)
+            values = msgspec.msgpack.decode(shell.registry.snapshot(), type=Snapshot).counters
+            return sum(value for name, _, value in values if name == "ardea_user_counts_total")
+
+        cluster.run_until(lambda: told() > 100, timeout=60)
+        cluster.kill("words-0")
+        cluster.run_until(lambda: Inside(cluster).master.coordination.figures.rollbacks, timeout=60)
+        former = told()
+        cluster.run_until(lambda: told() > former + 200, timeout=60)

@@ -324,6 +324,22 @@ def test_one_that_has_ended_holds_nobody_up():
     assert watermark_after(parted(Parted(a=[10.0, 20.0, None], b=[5.0, 9.0])), 3.0) == 19.0
 
 
+@pytest.mark.parametrize("name", ["rows-0", "rows-1", "rows-2"])
+def test_a_task_that_is_started_again_holds_nobody_up_though_it_has_no_partition(name):
+    """It says so at once, before its readers hear of its new life."""
+    source = Parted(a=[*range(10_000), None])
+    source.every = 10.0
+    rows = SourceSpout(source).spec(par=3)
+    topology = type("Parts", (Topology,), {"rows": rows, "kept": CollectBolt.spec(inputs=[rows])})
+    with Cluster(topology, seed=8, cost={"rows": 0.01}) as cluster:
+        cluster.advance(5.0)
+        cluster.kill(name)
+        cluster.advance(20.0)
+        former = cluster.task("kept-0", CollectBolt).watermark
+        cluster.advance(10.0)
+        assert cluster.task("kept-0", CollectBolt).watermark > former + 500.0
+
+
 def test_one_without_a_row_holds_time_until_it_is_idle():
     stamps = Timestamps("at", idle_after=4.0)
     topology = parted(Parted(a=[*range(10, 200), None], b=[None]), timestamps=stamps)

@@ -101,6 +101,18 @@ def test_a_new_part_holds_it_and_lowers_nothing():
     assert minimum.watermark == 9.0
 
 
+def test_a_new_part_holds_it_though_the_last_active_one_goes_with_the_same_change():
+    minimum = Minimum("abc")
+    minimum.say("a", 7.0)
+    minimum.say("b", 5.0)
+    minimum.say("c", 50.0)
+    minimum.rest("c")
+    minimum.rest("a")
+    assert minimum.watermark == 5.0
+    minimum.keep("acd")
+    assert minimum.watermark == 5.0
+
+
 def test_the_end_of_all_is_infinite_and_an_idle_part_has_not_ended():
     minimum = Minimum("ab", floor=4.0)
     minimum.rest("a")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ardea.heron_instance.gateway import Gateway, Listener
+from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, ROWS, Header, Hello
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, MARKER, ROWS, Header, Hello
 from ardea.versions import PROTOCOL
 
 MANAGER = 1 << 32 | 1
@@ -143,3 +144,13 @@ def test_what_waits_aside_is_told_with_the_credit_and_that_it_is_over_within_a_s
     instance.second()
     (credit,) = (credit for header in instance.said for credit in header.credits)
     assert (credit.rows, credit.aside_rows, credit.aside_bytes) == (40, 0, 0)
+
+
+def test_a_marker_that_is_held_counts_as_output_though_it_has_no_size():
+    """Else an executor that waits for room would find it at once, again and again."""
+    gateway = Gateway(
+        Hello(protocol=PROTOCOL, task=7, epoch=1, build=1), 1, Window(1 << 20, 5.0), lambda *_: None, Deaf()
+    )
+    assert (gateway.held, gateway.held_bytes) == (False, 0)
+    gateway.offer(OutMessage(Header(kind=MARKER), [], 0, 0))
+    assert (gateway.held, gateway.held_bytes) == (True, 1)

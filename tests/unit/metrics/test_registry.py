@@ -232,6 +232,21 @@ def test_a_name_registered_twice_is_an_error_that_names_the_task():
         registry.user_metric("a_b", CountMetric())
 
 
+def test_a_metric_that_takes_the_place_of_another_goes_on_from_its_counts():
+    """As after a rollback, when another object of the component registers it anew."""
+    registry = Registry(TASK)
+    former, present = MultiCountMetric(), MultiCountMetric()
+    registry.user_metric("seen", former)
+    former.incr("a", 3)
+    former.incr("b", 1)
+    registry.user_metric("seen", present, former)
+    present.incr("a", 2)
+    counts = {labels: value for (_, labels), value in counters(registry).items()}
+    assert counts == {("seen", "a"): 5, ("seen", "b"): 1}
+    with pytest.raises(UserError, match="registered already"):
+        registry.user_metric("seen", CountMetric(), former)
+
+
 def test_a_reducer_that_raises_is_counted_and_stops_nothing():
     registry = Registry(TASK)
     broken = AssignableMetric()
