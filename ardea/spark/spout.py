@@ -190,6 +190,7 @@ class StagedSpout(Spout):
         if self._kept is None:
             self._share(context)
             self._waiting = self._mine()
+            self._collector.reopen()  # a task that has finished is not asked again otherwise
 
     def _share(self, context: TopologyContext) -> None:
         self._place = context.this_task_index

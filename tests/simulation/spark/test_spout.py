@@ -114,6 +114,9 @@ class Task:
     def finish(self):
         self.finished = True
 
+    def reopen(self):
+        self.finished = False
+
     def exhaust(self):
         while True:
             before = len(self.ids)
@@ -249,6 +252,19 @@ def test_fewer_tasks_take_over_what_is_left(stage):
     task.place(0, 1)
     task.task.update(task.context)
     assert sorted(task.exhaust()) == thousands(0, 1, 2, 3)
+
+
+def test_a_task_that_has_finished_reads_what_another_number_of_tasks_brings_it(stage):
+    for number in range(5):
+        stage.publish(number)
+    stage.writer.complete()
+    task = Task(SparkSpout(load, "n bigint"), 1, 2)
+    assert task.exhaust() == thousands(1, 3)
+    task.place(1, 3)
+    task.task.update(task.context)
+    assert not task.finished, "nobody would ask it again"
+    assert task.exhaust() == thousands(1, 3, 4)
+    assert task.finished
 
 
 @pytest.mark.parametrize("complete", [False, True])

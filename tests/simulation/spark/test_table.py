@@ -18,7 +18,7 @@ from ardea.spark.schema import parse_schema
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
 from ardea.spark.table import arrow_schema, hold, published, read_schema, write_schema
-from ardea.testing import RowsSpout, run
+from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 from tests.simulation.spark.test_spout import Task
 
 
@@ -128,17 +128,17 @@ def test_a_spout_compares_columns_and_ends(tmp_path, monkeypatch):
 
 @pytest.fixture
 def commit(tmp_path, monkeypatch):
-    """Commits two files of one row each, as Spark does; the rows are the commit's number times ten, and one more."""
+    """Commits a partition, as Spark does, of one batch a row: its rows are the commit's number times ten and on."""
     monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
     folder = tmp_path / "in"
     write_schema(folder, parse_schema("n bigint"))
     with StreamIndexWriter(folder) as index:
 
-        def commit():
+        def commit(count=2):
             number = index.next_batch
             run = Run(Folder(str(folder)), f"run-{number}", 1, frozenset())
             (folder / run.name).mkdir()
-            rows = [pa.record_batch({"n": pa.array([number * 10 + more], pa.int64())}) for more in (0, 1)]
+            rows = [pa.record_batch({"n": pa.array([number * 10 + more], pa.int64())}) for more in range(count)]
             index.publish_batch(run.name, [write_partition(run, 0, 0, rows, tmp_path)])
 
         yield SimpleNamespace(commit=commit, folder=folder, index=index)
@@ -154,6 +154,24 @@ def test_a_spout_that_follows_reads_what_is_committed_later(commit):
     assert not task.finished
     assert once.exhaust() == [0, 1]
     assert once.finished
+
+
+def test_a_task_that_has_finished_reads_what_an_update_brings_it(commit):
+    """Of two tasks, one is in a long partition; the other one has finished, and gets what is after that."""
+    for rows in (10, 1, 1, 1, 1):
+        commit.commit(rows)
+
+    class Copies(Topology):
+        numbers = ArdeaSpout(str(commit.folder), "n bigint").spec(par=2)
+        sink = CollectBolt.spec(inputs=[numbers])
+
+    with Cluster(Copies, containers=2, cost={"numbers": 0.1}) as cluster:
+        cluster.advance(0.6)
+        assert cluster.updated(cluster.update_request(parallelism={"numbers": 3})).step == "done"
+        assert len(cluster.record.inputs("sink")) < 10
+        cluster.run_until(lambda: cluster.over, 120)
+        assert cluster.state == "SUCCEEDED"
+        assert {n for (n,) in cluster.record.inputs("sink")} == {*range(10), 10, 20, 30, 40}
 
 
 def test_a_new_life_does_not_go_on_in_what_has_overwritten_the_folder(commit):
