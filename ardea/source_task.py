@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -77,14 +79,14 @@ class Part:
 
 
 class Parts:
-    """The partitions of a task: those that are read, in turn, and those that wait until others have ended."""
+    """The partitions of a task: those that are read, in turn, and those that wait, by name, until others have ended."""
 
     def __init__(self, at_once: int | None, begins: Callable[[str], None]) -> None:
         """``begins`` hears of each that is read from now on."""
         self._begins = begins
         self._at_once = at_once or math.inf
         self._known: dict[str, Part] = {}
-        self._waiting: deque[Part] = deque()
+        self._waiting: list[Part] = []
         self.turn: deque[Part] = deque()
 
     def __iter__(self) -> Iterator[Part]:
@@ -94,17 +96,15 @@ class Parts:
         return name in self._known
 
     def add(self, part: Part) -> None:
-        """One more."""
+        """One more, which waits until :meth:`fill` is called: others may come before it."""
         self._known[part.name] = part
         if not part.ended:
-            self._waiting.append(part)
-            self._fill()
+            insort(self._waiting, part, key=attrgetter("name"))
 
     def ended(self, part: Part) -> None:
-        """Others take its place."""
+        """It is only remembered; others may take its place."""
         part.ended = True
         self.turn.remove(part)
-        self._fill()
 
     def remove(self, part: Part) -> None:
         """It is not there any more, or is another task's."""
@@ -112,11 +112,11 @@ class Parts:
         for line in (self.turn, self._waiting):
             if part in line:
                 line.remove(part)
-        self._fill()
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
+        """Begins as many of those that wait as may be read at once, by name: no older one is to come."""
         while self._waiting and len(self.turn) < self._at_once:
-            part = self._waiting.popleft()
+            part = self._waiting.pop(0)
             self.turn.append(part)
             self._begins(part.name)
 
@@ -190,6 +190,7 @@ class PartitionSpout(Spout):
         for name, position, ended in self.positions:
             if self._owns(name):
                 self._parts.add(Part(name, position, ended=ended))
+        self._parts.fill()
 
     def update(self, context: TopologyContext) -> None:
         """With another number of tasks the partitions are shared anew; with snapshots, by another object."""
@@ -200,10 +201,12 @@ class PartitionSpout(Spout):
             raise RuntimeError("the partitions are shared anew, and this task has finished: it starts again")
         self._tell()
         self._share(context)
+        # Until they are listed, nothing has ended, and time stands still: older partitions may come.
+        self._listed, self._next_list = False, -math.inf
+        self._begins("")
         for part in self._parts:
             if not self._owns(part.name):
                 self._forget(part)
-        self._next_list = -math.inf
 
     def next_tuple(self) -> None:
         """A batch of one partition."""
@@ -295,7 +298,7 @@ class PartitionSpout(Spout):
         return set(names)
 
     def _begins(self, name: str) -> None:
-        """Time goes on no further than in that one, from now on."""
+        """Time goes on no further than in that one, from now on; ``""``: than now, until all are known."""
         if self._time is not None:
             self._time.add(name)
 
@@ -305,9 +308,10 @@ class PartitionSpout(Spout):
             missed, part.missed = part.missed, part.name not in names
             if part.ended and part.missed and missed:
                 self._forget(part)
-        for name in sorted(names):
+        for name in names:
             if self._owns(name) and name not in self._parts:
                 self._parts.add(Part(name))
+        self._parts.fill()
         if self._time is not None:
             self._time.known()
 
@@ -349,6 +353,8 @@ class PartitionSpout(Spout):
         part.position = position
         if rows is END:
             self._parts.ended(part)
+            if self._listed:  # else older ones may come
+                self._parts.fill()
             if self._time is not None:
                 self._time.remove(part.name)
             self._close(part)

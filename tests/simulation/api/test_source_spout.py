@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from ardea import END, Bolt, FailedException, PositionLost, Source, SourceSpout, Topology
+from ardea.component import install
 from ardea.errors import ConfigError, TopologyError
 from ardea.sources import owner
 from ardea.testing import Cluster, CollectBolt, run
+from ardea.watermarks import SourceTime, StampCounts, Timestamps
 
 
 class Numbers(Source):
@@ -214,6 +217,71 @@ def test_where_each_ends_a_task_reads_some_at_a_time():
     source = Few(*(f"p{n}" for n in range(10, 20)), made=made)
     assert finished(source) == source.rows_of()
     assert (most, source.opened()) == (2, source.names)
+
+
+class Task:
+    """The first task of a spout, by hand, which goes on from positions."""
+
+    def __init__(self, source, tasks=1, positions=()):
+        self.source, self.now, self.finished = source, 0.0, False
+        self.task = SourceSpout(source, timestamps=Timestamps("n")).spec("numbers").cls()
+        self.task.positions = [*positions]
+        install(self.task, "numbers", self)
+        self.task._time = SourceTime(Timestamps("n"), lambda: 0.0, StampCounts())
+        self.context = SimpleNamespace(this_component_id="numbers", this_task_index=0, clock=lambda: self.now)
+        self.context.register_metric = lambda _, metric: metric
+        self.context.component_tasks = lambda _: range(tasks)
+        self.task.initialize({}, self.context)
+
+    def emit_many(self, *_):
+        pass
+
+    def finish(self):
+        self.finished = True
+
+    def update(self, tasks):
+        """The partitions cannot be listed for a while."""
+        listed, failures = self.source.list_partitions, [OSError("away")] * 3
+        self.source.list_partitions = lambda: listed() if not failures else (_ for _ in ()).throw(failures.pop())
+        self.context.component_tasks = lambda _: range(tasks)
+        self.task.update(self.context)
+
+    def reads(self, calls=100):
+        for _ in range(calls):
+            self.now += 0.1
+            self.task.next_tuple()
+
+
+def test_partitions_of_several_former_tasks_are_begun_in_the_order_of_their_names():
+    """Each has ended one; nobody had begun the last three, of which two were not there yet."""
+    former = [["a", 25, True], ["c", 10, False], ["e", None, False], ["b", 25, True], ["d", 10, False]]
+    source = Numbers("g", "f", *"abcde", at_once=2)
+    Task(source, positions=former).reads()
+    assert source.opened() == [*"cdefg"]
+
+
+def test_partitions_that_an_update_brings_fall_into_their_place():
+    source = Numbers(*(f"p{n}" for n in range(10, 20)), at_once=2)
+    task = Task(source, 2)
+    task.reads(2)
+    assert source.opened() == ["p10", "p12"]
+    task.update(1)
+    task.reads()
+    assert source.opened() == ["p10", "p12", "p11", *(f"p{n}" for n in range(13, 20))]
+    assert task.finished
+
+
+def test_after_an_update_nothing_has_ended_before_the_partitions_are_listed_again():
+    """The only one that the task has read is another's now."""
+    source = Numbers("p11")
+    task = Task(source)
+    task.reads(1)
+    source.names = ["p11", "p12"]
+    task.update(2)
+    task.reads(2)
+    assert (source.opened(), task.finished, task.task._time.idle) == (["p11"], False, False)
+    task.reads()
+    assert (source.opened(), task.finished) == (["p11", "p12"], True)
 
 
 def lost(*_):
