@@ -56,24 +56,23 @@ class Lines(Source):
         self.every = EVERY if follow else None
         self.at_once = None if follow else AT_ONCE
         self.translate = translate or _text
-        self.removed: set[str] = set()
-        """Files that were followed, and then were gone: for the task they have ended."""
-        self._listed: list[str] = []
 
     def list_partitions(self) -> list[str]:
         """The paths of the files that are there; UserError if they are to be read to their ends and there is none."""
         files = sorted({str(path) for pattern in self._patterns for path in _matching(pattern) if path.is_file()})
         if not files and not self.follow:
             raise UserError(f"there is no file {' or '.join(self._patterns)}, so that it cannot be read to its end")
-        if back := self.removed.intersection(files):
-            raise UserError(
-                f"{min(back)} was removed, and within {2 * EVERY:g} s another file has taken its name; "
-                "nobody would read that one, so the topology ends",
-                hint="Rotate by new names, as orders-1.log and orders-2.log are.",
-            )
-        self.removed.intersection_update(self._listed)  # one that two lists do not have is forgotten by the task, too
-        self._listed = files
         return files
+
+    def still_listed(self, partition: str) -> None:
+        """One that is followed ends only when it is removed, so there is another file: a UserError."""
+        if self.follow:
+            raise UserError(
+                f"{partition} has ended, since it was removed, or read without follow=True; nobody would read the file "
+                "that has its name now, so the topology ends",
+                hint=f"Give that file another name, which a removed one leaves free {2 * EVERY:g} s later. Rotate by "
+                "new names, as orders-1.log and orders-2.log are.",
+            )
 
     def open(self, partition: str, position: int | None) -> LineReader:
         """At that byte."""
@@ -127,8 +126,6 @@ class LineReader:
         held = os.fstat(self._file.fileno())
         if held.st_size < self._at:
             raise PositionLost(f"the file has only {held.st_size:,} bytes")
-        if self._removed:
-            self._source.removed.add(self._path)
         if self._removed or not self._source.follow:
             return END
         try:

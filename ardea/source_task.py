@@ -306,7 +306,9 @@ class PartitionSpout(Spout):
         self._listed = True
         for part in self._parts:
             missed, part.missed = part.missed, part.name not in names
-            if part.ended and part.missed and missed:
+            if part.ended and not part.missed:
+                self.source.still_listed(part.name)
+            elif part.ended and missed:
                 self._forget(part)
         for name in names:
             if self._owns(name) and name not in self._parts:

@@ -85,6 +85,13 @@ class Source:
         """
         raise NotImplementedError
 
+    def still_listed(self, partition: str) -> None:
+        """A list has this partition, which has ended, maybe in a former life of the task: it is not read again.
+
+        Raises:
+            UserError: rows would be missing by that, as where another one has its name; the topology ends.
+        """
+
     def committed(self, positions: Mapping[str, Any]) -> None:
         """What lies before these positions, of one task's partitions, will never be asked for again: tell a broker.
 

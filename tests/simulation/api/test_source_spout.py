@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from ardea import END, Bolt, FailedException, PositionLost, Source, SourceSpout, Topology
+from ardea import END, Bolt, FailedException, Lines, PositionLost, Source, SourceSpout, Topology
 from ardea.component import install
-from ardea.errors import ConfigError, TopologyError
+from ardea.errors import ConfigError, TopologyError, UserError
 from ardea.sources import owner
 from ardea.testing import Cluster, CollectBolt, run
 from ardea.watermarks import SourceTime, StampCounts, Timestamps
@@ -223,7 +223,7 @@ class Task:
     """The first task of a spout, by hand, which goes on from positions."""
 
     def __init__(self, source, tasks=1, positions=()):
-        self.source, self.now, self.finished = source, 0.0, False
+        self.source, self.now, self.rows, self.finished = source, 0.0, [], False
         self.task = SourceSpout(source, timestamps=Timestamps("n")).spec("numbers").cls()
         self.task.positions = [*positions]
         install(self.task, "numbers", self)
@@ -233,8 +233,8 @@ class Task:
         self.context.component_tasks = lambda _: range(tasks)
         self.task.initialize({}, self.context)
 
-    def emit_many(self, *_):
-        pass
+    def emit_many(self, rows, *_):
+        self.rows += rows
 
     def finish(self):
         self.finished = True
@@ -282,6 +282,39 @@ def test_after_an_update_nothing_has_ended_before_the_partitions_are_listed_agai
     assert (source.opened(), task.finished, task.task._time.idle) == (["p11"], False, False)
     task.reads()
     assert (source.opened(), task.finished) == (["p11", "p12"], True)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "in a later life of the task"])
+def test_a_name_that_comes_back_before_the_task_has_forgotten_it_is_an_error(tmp_path, later):
+    path = tmp_path / "a"
+    path.touch()
+    task = Task(Lines(tmp_path / "*", follow=True))
+    task.reads(1)
+    path.rename(tmp_path.with_name("rotated"))
+    task.reads(1)
+    if later:
+        task.task.snapshot(1)
+        task = Task(Lines(tmp_path / "*", follow=True), positions=task.task.positions)
+        task.reads(1)
+    path.touch()
+    with pytest.raises(UserError, match=f"{path} has ended, since it was removed.*nobody would read the file that has"):
+        task.reads(150)
+    path.unlink()
+    task.reads(250)
+    path.write_text("as any other new one\n")
+    task.reads(150)
+    task.task.close()
+    assert task.rows == [("as any other new one",)]
+
+
+def test_files_that_were_read_to_their_ends_stay_in_the_list(tmp_path):
+    (tmp_path / "a").write_text("line\n")
+    task = Task(Lines(tmp_path / "a"))
+    task.reads()
+    task.task.snapshot(1)
+    later = Task(Lines(tmp_path / "a"), positions=task.task.positions)
+    later.reads()
+    assert (task.rows, later.rows, later.finished) == ([("line",)], [], True)
 
 
 def lost(*_):

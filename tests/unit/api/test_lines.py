@@ -92,25 +92,6 @@ def test_a_file_that_is_removed_is_read_to_its_end(tmp_path, opened, monkeypatch
     path.touch()
     assert source.list_partitions() == [str(path)]
     assert (reader.read(2), reader.position(), reader.read(2) is END) == ([("fo",)], 16, True)
-    with pytest.raises(UserError, match="another file has taken its name"):
-        source.list_partitions()
-
-
-def test_a_name_that_comes_back_before_the_task_has_forgotten_it_is_an_error(tmp_path, opened):
-    path = tmp_path / "a"
-    path.touch()
-    source = Lines(tmp_path / "*", follow=True)
-    reader = opened(source, *source.list_partitions(), None)
-    path.rename(tmp_path.with_name("rotated"))
-    assert reader.read(9) is END
-    assert source.list_partitions() == []
-    path.touch()
-    with pytest.raises(UserError, match=f"{path} was removed, and within 20 s another file has taken its name"):
-        source.list_partitions()
-    path.unlink()
-    assert [source.list_partitions(), source.list_partitions()] == [[], []]
-    path.touch()
-    assert source.list_partitions() == [str(path)], "as any other new one"
 
 
 def test_what_is_at_a_position_no_more_is_said(tmp_path, opened):
