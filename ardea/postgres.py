@@ -232,7 +232,7 @@ class PostgresBolt(TwoPhaseSink):
         letters = self.dead_letters or ""
         name = _identifier(self._lib.sql, letters)
         statement = self._lib.sql.SQL("INSERT INTO {} (owner, number, content, error) VALUES (%s, %s, %s, %s)")
-        content = json.dumps(list(row), default=_plain)
+        content = _content(row)
         with self._deadline(cursor.connection):
             cursor.execute(statement.format(name), [mark.owner, mark.number, content, printable(error)])
         self.logger.error("%s; it goes to table %s", refusal, letters)
@@ -306,6 +306,20 @@ def _cut(connection: Any, cut: threading.Event) -> None:
 
 def _identifier(sql: Any, name: str) -> Any:
     return sql.Identifier(*name.split("."))
+
+
+def _content(row: Row) -> str:
+    """As a JSON list; a key of a dict that JSON does not have is there as Python writes it."""
+    return json.dumps(_with_keys_of_json(list(row)), default=_plain)
+
+
+def _with_keys_of_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key if key is None or isinstance(key, (str, int, float)) else repr(key): _with_keys_of_json(each)
+            for key, each in value.items()
+        }
+    return [*map(_with_keys_of_json, value)] if isinstance(value, (list, tuple)) else value
 
 
 def _plain(value: Any) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from datetime import date
 
 import pytest
 
 from ardea.config_check import check
 from ardea.errors import ConfigError, TopologyError
-from ardea.postgres import PostgresSink
+from ardea.postgres import PostgresSink, _content
 from ardea.testing.sinks import _context
 
 
@@ -45,6 +47,20 @@ def test_wrong_options_are_said_when_it_is_made(options, said):
 def test_a_key_is_of_columns():
     with pytest.raises(TopologyError, match="key= names 'b', which are no columns"):
         PostgresSink("t", ["a"], key=["b"])
+
+
+@pytest.mark.parametrize(
+    ("row", "content"),
+    [
+        ((1, b"ab", None, date(2024, 2, 29)), [1, "YWI=", None, "2024-02-29"]),
+        (
+            ({("a", 1): 2, 3: [{b"k": b"ab"}, ({None: 1.5},)], "s": 0},),
+            [{"('a', 1)": 2, "3": [{"b'k'": "YWI="}, [{"null": 1.5}]], "s": 0}],
+        ),
+    ],
+)
+def test_a_dead_letter_has_all_that_a_row_can_have(row, content):
+    assert json.loads(_content(row)) == content
 
 
 def begin(config):
