@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from ardea.errors import FailedException
 from ardea.kafka.marks import PartitionId
 
 NEWS = 0.2
-"""Seconds between two looks."""
+"""Seconds from a look to the next one."""
 
 
 class Reach:
@@ -39,6 +40,8 @@ class Reach:
         self._latest = end == "latest"
         self._ends = end if isinstance(end, Mapping) else None
         self._next = 0.0
+        self._silent = False  # a partition was not answered in this look
+        self._unanswered: dict[str, float] = {}  # when that was, by partition
         self.ready = self.over = False
 
     @property
@@ -51,43 +54,55 @@ class Reach:
 
         ``positions``: [first offset, offset after the last record that was read], by the partition's name.
         """
-        self._next = self._clock() + NEWS
-        self.ready = self.over = False
+        self.ready = self.over = self._silent = False
         try:
-            names = self._partitions()
+            self._look(positions)
+        finally:
+            self._next = self._clock() + NEWS  # one in which nobody answers takes seconds itself
+
+    def _look(self, positions: Mapping[str, Any]) -> None:
+        try:
+            # Those that were not answered are asked after all others, and in turn: nobody waits for them.
+            names = sorted(self._partitions(), key=lambda name: self._unanswered.get(name, 0.0))
         except FailedException:
             return
         if self._latest and self._ends is None and names:
             ends = {}
-            for place in map(place_of, names):
-                if (end := self._end_of(place)) is None:
-                    return  # nor would the others be answered, each after a while
-                ends[place] = end
+            for name in names:
+                if (end := self._asked(name)) is None:
+                    return
+                ends[place_of(name)] = end
             self._ends = ends
-        if self._ends is not None:
-            names = self._unfinished(names, self._ends, positions)
-        self.ready = any(name not in positions or self._has_more(name, positions[name][1]) for name in names)
+        self._find(names, positions)
 
-    def _unfinished(
-        self, names: Sequence[str], ends: Mapping[PartitionId, int], positions: Mapping[str, Any]
-    ) -> list[str]:
-        bounded = {name: ends[place_of(name)] for name in names if place_of(name) in ends}
-        unfinished = [
-            name
-            for name, end in bounded.items()
-            if name not in positions or positions[name][1] < end or self._is_cut(name, positions[name][1])
-        ]
-        self.over = len(bounded) == len(ends) > 0 and not unfinished
-        return unfinished
+    def _find(self, names: Sequence[str], positions: Mapping[str, Any]) -> None:
+        ends = self._ends
+        if ends is None:
+            bounded: dict[str, float] = dict.fromkeys(names, math.inf)
+        else:
+            bounded = {name: ends[place_of(name)] for name in names if place_of(name) in ends}
+        unfinished = []
+        for name, bound in bounded.items():
+            position = positions[name][1] if name in positions else None
+            end = None if position is None else self._asked(name)
+            # What ends before its position is another topic of that name: a batch finds out that records are gone.
+            if position is None or (end is not None and (end < position or position < min(end, bound))):
+                self.ready = True
+                return
+            if end is None or position < bound:
+                unfinished.append(name)
+        self.over = ends is not None and len(bounded) == len(ends) > 0 and not unfinished
 
-    def _has_more(self, name: str, position: int) -> bool:
-        """Also if it ends before its position: a batch finds out that records are gone."""
-        return self._end_of(place_of(name)) not in (position, None)
-
-    def _is_cut(self, name: str, position: int) -> bool:
-        """Whether it ends before its position, as a new topic of the same name does; True if nobody answers."""
+    def _asked(self, name: str) -> int | None:
+        """Its end; None: nobody answers, or nobody did in this look: each would take its while."""
+        if self._silent:
+            return None
         end = self._end_of(place_of(name))
-        return end is None or end < position
+        self._silent = end is None
+        self._unanswered.pop(name, None)
+        if end is None:
+            self._unanswered[name] = self._clock()
+        return end
 
 
 def place_of(partition: str) -> PartitionId:
