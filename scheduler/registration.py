@@ -79,12 +79,12 @@ class Registration:
 
     def _forget(self) -> None:
         if not self._stays():
-            self._home.forget(self.state, self._topology, snapshots=not self._failed)
+            self._home.forget(self.state, self._topology, snapshots=self._done)
 
     @property
-    def _failed(self) -> bool:
-        """Then what it remembers stays, to be looked at."""
+    def _done(self) -> bool:
+        """Whether it has ended, and has not FAILED; else what it remembers stays, to be looked at."""
         with contextlib.suppress(StateError):
             execution = status(self.state, self._topology).execution
-            return execution is not None and execution.state is RunState.FAILED
+            return execution is not None and execution.state.final and execution.state is not RunState.FAILED
         return False

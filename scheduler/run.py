@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from ardea.config import Settings
-from ardea.errors import StateError
+from ardea.errors import ArdeaError, StateError
 from ardea.metrics import Overview, Totals, by_component
 from ardea.plan.definition import Definition
 from ardea.plan.names import CONTAINERS, container_name
@@ -108,8 +108,8 @@ class LocalRun:
         self._failure: Cause | None = None
         self._deadline: float | None = None  # of the present stage
         self._ordered = False  # the master has answered since it was told to drain
-        self._heard = 0.0
-        self._next_ask = self._started = 0.0
+        self._refused = ""  # what the master said last when it refused
+        self._heard = self._next_ask = self._started = 0.0
         self._undo = contextlib.ExitStack()  # what start() began
 
     # --- the start --------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class LocalRun:
         if self._supervisor.code is not None:
             self.over, self._deadline = True, None
             return
-        if (answer := self._client.receive()) is not None:
+        if (answer := self._answer()) is not None:
             self._note_status(answer, now)
         if now >= self._next_ask:
             self._next_ask = now + ASK_EVERY
@@ -202,6 +202,16 @@ class LocalRun:
         else:
             self._escalate()
         return self.stage
+
+    def _answer(self) -> Status | None:
+        """The newest.  A refusal is none: then the deadlines end what was ordered."""
+        try:
+            return self._client.receive()
+        except ArdeaError as error:
+            if error.message != self._refused:
+                log.error("%s", error.message)
+            self._refused = error.message
+            return None
 
     def _ask(self) -> None:
         if self._failure:

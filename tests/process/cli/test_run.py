@@ -245,6 +245,19 @@ def test_a_disk_that_is_full_for_a_while_costs_only_time(start, ardea, leaks, de
     assert left_in_state(state) == []
 
 
+def test_a_master_that_has_no_room_to_write_down_the_drain_ends_even_so(start, ardea, leaks, deadline, state):
+    run = start("run", topology("Never"))
+    deadline(lambda: acked(ardea, "Never"), "tuples are acked")
+    for pid, line in leaks.processes().items():
+        if str(state) in line and "topology_master" in line:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    run.send_signal(signal.SIGTERM)
+    _, err = run.communicate(timeout=patient(120))
+    assert run.returncode == ExitCode.INTERRUPTED, err
+    assert "Never KILLED" in err
+    assert left_in_state(state) == []
+
+
 def test_whoever_stops_reading_ends_the_run(start, state):
     """`ardea run ... --logs numbers | head -1` leaves nothing running."""
     run = start("run", topology("Chatty"), "--logs", "numbers")

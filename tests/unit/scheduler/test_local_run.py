@@ -1,0 +1,148 @@
+"""The keeper of a topology on this machine, without its processes: what it orders, and what stays of a topology."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from ardea import Topology
+from ardea.errors import ArdeaError
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.scheduler import run as module
+from ardea.scheduler.home import Home
+from ardea.scheduler.packing import packing_for
+from ardea.scheduler.run import ANSWER_WITHIN, LocalRun, Stage
+from ardea.scheduler.submission import Submission
+from ardea.state import paths, records
+from ardea.state.records import ExecutionState, RunState
+from ardea.testing import CollectBolt, RowsSpout
+
+
+class Names(Topology):
+    words = RowsSpout.of(["word"], [["a"]]).spec()
+    up = CollectBolt.spec(inputs=[words])
+
+
+class Refusing:
+    """A client of a master that refuses what it is asked once it is to drain; ``sent``: the verbs."""
+
+    def __init__(self, *_args, clock):
+        self.sent, self.clock = [], clock
+        self.master_watch = SimpleNamespace(final=False)
+
+    def wait(self, seconds):
+        self.clock.now += seconds
+
+    def send(self, verb, **_):
+        self.sent.append(verb)
+
+    def receive(self):
+        if self.sent[-1:] == ["drain"]:
+            raise ArdeaError("the master of n-1 refused: drain: no space (NOT_WRITTEN)")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+class Supervisor:
+    """Ends when it is told to."""
+
+    def __init__(self, *_):
+        self.code, self.signals = None, []
+
+    def attend(self):
+        if self.signals:
+            self.code = 0
+
+    def signal(self, number):
+        self.signals.append(number)
+
+    def close(self):
+        pass
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def definition_at(home):
+    plan = Names.plan()
+    packing = packing_to_bytes(packing_for(plan.config).pack(plan))
+    config = {"topology.reliability.mode": "EFFECTIVELY_ONCE"}
+    return Definition(
+        topology="n-1", state=home.state_url, location="", config=config, shape=shape_of(plan), packing=packing
+    )
+
+
+class Processes:
+    def __init__(self, definition, folder):
+        self.definition, self.folder = definition, folder
+
+    def prepare(self):
+        self.definition.write(self.folder / "definition")
+        return ["true"]
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def begin(home, monkeypatch):
+    """Starts a run that is kept, as that of a daemon, with what a snapshot has written."""
+    monkeypatch.setattr(module, "MasterClient", Refusing)
+    monkeypatch.setattr(module, "LocalSupervisor", Supervisor)
+
+    def start(*, keep):
+        submission = Submission.restored(definition_at(home), "Names")
+        run = LocalRun(submission, home, keep=keep, scheduler=Processes, clock=Clock())
+        run.start()
+        home.snapshots("n-1").write("1.snapshot", [b"counts"])
+        return run
+
+    return start
+
+
+def test_a_master_that_refuses_to_drain_costs_time_and_no_more(begin, home, caplog):
+    """As one on a full disk does: the deadline ends the topology, and what it remembers stays."""
+    with begin(keep=True) as run:
+        assert run.stop() is Stage.DRAINING
+        began = run.seconds
+        while not run.over:
+            run.step()
+        assert run.seconds - began == pytest.approx(ANSWER_WITHIN, abs=0.2)
+        assert run._supervisor.signals == [signal.SIGTERM]
+        assert run.outcome().state is RunState.KILLED
+    assert caplog.messages.count("the master of n-1 refused: drain: no space (NOT_WRITTEN)") == 1
+    assert home.snapshots("n-1").names() == ["1.snapshot"]
+    with home.open_state() as state:
+        assert state.exists(paths.topology("n-1"))
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_an_exception_on_the_way_out_deletes_no_snapshots(begin, home, keep):
+    with pytest.raises(ZeroDivisionError), begin(keep=keep):
+        _ = 1 / 0
+    assert home.snapshots("n-1").names() == ["1.snapshot"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "left"),
+    [(RunState.SUCCEEDED, []), (RunState.KILLED, []), (RunState.FAILED, ["1.snapshot"])],
+)
+def test_snapshots_go_with_a_run_that_ended_and_did_not_fail(begin, home, ended, left):
+    with begin(keep=False), home.open_state() as state:
+        path = paths.execution_state("n-1")
+        state.set(path, records.encode(ExecutionState(ended)), state.get(path).version)
+    assert home.snapshots("n-1").names() == left
