@@ -22,6 +22,9 @@ from ardea.state.records import Switch
 from ardea.topology_master.changing import Advice, Draining, PlanDifference, Switching, renumbered
 from ardea.topology_master.ending import Ending
 
+KNOWN = 8
+"""Of so many updates it is known how they went, for callers that did not hear it at the time."""
+
 
 class UpdateOrders(Protocol):
     """What an update orders."""
@@ -90,7 +93,7 @@ class Updates:
         self._switch = switch
         self._former = former
         self._difference: PlanDifference | None = None
-        self._last: UpdateProgress | None = None
+        self._known: dict[str, UpdateProgress] = {}  # how the last ones went, by id
         self._late: list[str] = []
         if switch is not None:
             self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
@@ -115,14 +118,16 @@ class Updates:
         """Whether the plan is written and the spouts wait: the end must not be declared."""
         return self._switching is not None
 
-    def progress(self) -> UpdateProgress | None:
-        """Of the update that is under way, else of the last one."""
+    def progress(self, asked: str = "") -> UpdateProgress | None:
+        """Of the update ``asked``, if that one is over; else of the one that is under way, else of the last one."""
+        if asked in self._known:
+            return self._known[asked]
         if self._draining is not None and self._request is not None:
             return UpdateProgress(self._request.id, "draining", tuple(self._late))
         if self._switching is not None and self._switch is not None:
             step = "putting back" if self._put_back else "switching"
             return UpdateProgress(self._switch.id, step, tuple(self._late), self._put_back)
-        return self._last
+        return next(reversed(self._known.values()), None)
 
     # --- the request ------------------------------------------------------------------------------------------
 
@@ -133,7 +138,7 @@ class Updates:
             ProtocolError: it cannot be done; nothing was changed.
         """
         wanted, present = request.wanted, self._definition
-        if self._last is not None and self._last.id == request.id:
+        if request.id in self._known:
             return
         if self.running:
             aim = self._request.wanted if self._draining is not None and self._request is not None else present
@@ -144,7 +149,7 @@ class Updates:
         if ends:
             raise ProtocolError("UPDATE_REFUSED", ends)
         if wanted.same_as(present):
-            self._last = UpdateProgress(request.id, "done")
+            self._note(UpdateProgress(request.id, "done"))
             return
         if request.base != present.epoch:
             raise ProtocolError(
@@ -283,7 +288,7 @@ class Updates:
             self._writes.settled()
             self._orders.resume()
             step = "refused" if switch.put_back else "done"
-            self._last = UpdateProgress(switch.id, step, reason=switch.put_back)
+            self._note(UpdateProgress(switch.id, step, reason=switch.put_back))
             self._switch = self._former = self._switching = self._request = self._difference = None
         elif advice is Advice.REFUSE and self._former is not None:
             former, present = self._former, self._definition
@@ -295,8 +300,13 @@ class Updates:
     def _refuse(self, reason: str) -> None:
         assert self._request is not None
         self._orders.resume()
-        self._last = UpdateProgress(self._request.id, "refused", reason=reason)
+        self._note(UpdateProgress(self._request.id, "refused", reason=reason))
         self._draining = self._request = self._difference = None
+
+    def _note(self, over: UpdateProgress) -> None:
+        self._known[over.id] = over
+        if len(self._known) > KNOWN:
+            del self._known[next(iter(self._known))]
 
     def ended(self, reason: str) -> None:
         """The topology ends instead."""

@@ -77,6 +77,8 @@ class Verbs:
             more["stories"] = self._master.stories.events(now)
         if "exceptions" in ask.arguments:
             more["exceptions"] = self._master.exceptions.present(now, self._wall())
+        if ask.verb == "update":  # another one may be under way, or the last one, by now
+            more["update"] = self._master.updates.progress(_given(ask, "id"))
         if ask.verb == "history":
             more["history"] = self._samples(ask)
         if ask.verb == "inspect":

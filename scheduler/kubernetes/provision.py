@@ -38,10 +38,11 @@ class Provision:
             self.withdraw()
             raise
 
-    def withdraw(self) -> None:
-        """Removes what this update has made, if nobody else needs it by now."""
+    def withdraw(self, used: Collection[str] = ()) -> None:
+        """Removes what this update has made, if nobody else needs it by now; ``used``: names that stay in any case."""
         for manifest in self._made:
-            self._remove(manifest)
+            if manifest["metadata"]["name"] not in used:
+                self._remove(manifest)
 
     def sweep(self, plan: int, used: Collection[str]) -> None:
         """Removes what neither this plan, which is in force, nor a later one needs; ``used``: names in this one."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ardea.errors import ClusterError, NotFound, Unreachable, UserError
+from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable, UserError
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER
@@ -202,7 +202,7 @@ class PodUpdate(Update):
                 self._port, request, say, ended=self._ended, silence=MASTER_WITHIN, clock=self._clock, pause=self._pause
             ).update()
         except Refused:
-            provision.withdraw()
+            self._withdraw(provision)
             raise
         in_force = present if next_.definition.same_as(present.definition) else next_
         provision.sweep(in_force.definition.epoch, self._used(next_))
@@ -210,6 +210,12 @@ class PodUpdate(Update):
     def close(self) -> None:
         """See :class:`Update`."""
         self._port.close()
+
+    def _withdraw(self, provision: Provision) -> None:
+        """But for what the root says is mounted: a master that took this update before another may not know it."""
+        with contextlib.suppress(ArdeaError):  # what is left goes with the next update
+            root = self._cluster.find("ConfigMap", self._root)
+            provision.withdraw(() if root is None else self._used(ManifestInputs.read(root)))
 
     def _brought(self, provision: Provision) -> ManifestInputs:
         """What runs next; the cluster has what its new pods mount."""

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ardea import Topology
 from ardea.errors import ProtocolError
-from ardea.plan.change import UpdateRequest
+from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
@@ -23,7 +23,7 @@ from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.topology_master.changing import Advice, Draining, PlanDifference, renumbered
 from ardea.topology_master.ending import Ending
-from ardea.topology_master.updates import Updates, plan_of
+from ardea.topology_master.updates import KNOWN, Updates, plan_of
 
 
 class Pass(CollectBolt):
@@ -444,3 +444,21 @@ def test_rows_that_wait_in_a_spout_stay_where_another_update_comes_in_place_of_o
     stays = UpdateRequest("stays", changed(present, {"second": 4}), present.epoch, 20.0)
     updates.requested(stays, ending, 30.0, ends="")
     assert updates.progress().step == "switching"
+
+
+def test_of_the_last_updates_it_is_known_how_they_went():
+    """Who did not hear it at the time may ask while another one is under way, and later."""
+    present, board = submitted(), Board()
+    ending, updates = Ending(plan_of(present), EndFacts()), Updates(board, board, None, present, None, None, 0.0)
+    same = [UpdateRequest(f"{n}", present, 1, 20.0) for n in range(KNOWN)]
+    for request in same:
+        updates.requested(request, ending, 0.0, ends="")
+    other = UpdateRequest("other", changed(present, {"second": 3}), 1, 20.0)
+    updates.requested(other, ending, 0.0, ends="")
+    assert updates.progress().step == "draining"
+    updates.requested(same[0], ending, 0.0, ends="")
+    assert updates.progress("0") == UpdateProgress("0", "done")
+    updates.ended("the topology ends")
+    refused = UpdateProgress("other", "refused", reason="the topology ends")
+    assert updates.progress() == updates.progress("other") == refused
+    assert (updates.progress("1").id, updates.progress("0").id) == ("1", "other"), "no more than so many"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ardea.metrics import Summary, TaskSummary
+from ardea.plan.change import UpdateProgress
 from ardea.protocol.wire_pb2 import Ask
 from ardea.scheduler.control import status_in
 from ardea.topology_master.heard import Heard
@@ -24,3 +25,15 @@ def test_a_task_that_is_gone_is_no_process_and_its_component_keeps_what_it_has_c
     status = status_in(verbs.answer(Ask(verb="status", token="token"), PROTOCOL, 1.0), PROTOCOL, "words")
     assert [row.process for row in status.processes] == ["count-0"]
     assert status.components["count"].executed == 10
+
+
+def test_who_asks_for_an_update_hears_of_that_one_though_another_was_the_last():
+    meeting = Meeting()
+    verbs, body = Verbs(meeting.master, Heard(0.0, 1000.0), "token", "master"), meeting.definition.packed()
+
+    def asks(id_):
+        arguments = {"id": id_, "base": "1", "wait": "30"}
+        answer = verbs.answer(Ask(verb="update", token="token", arguments=arguments, body=body), PROTOCOL, 1.0)
+        return status_in(answer, PROTOCOL, "words").update
+
+    assert [asks(each) for each in ("a", "b", "a")] == [UpdateProgress(each, "done") for each in ("a", "b", "a")]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ardea.cli.change import asked
-from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized, UserError
+from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, Unreachable, Unrecognized, UserError
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
@@ -372,6 +372,22 @@ def test_a_refused_verb_leaves_what_another_needs_by_now(cluster, author, master
 
     wanted = two_verbs(verb, verb, answer="refused", switches=False)
     assert names(cluster) - before == {f"sums-code-{wanted.code}" if newer else "sums-key-3"}
+
+
+def test_a_verb_that_did_not_hear_of_its_end_leaves_the_keys_that_its_plan_uses(cluster, master):
+    """Another one has begun since, with a master that knows no more of the first than that its plan is in force."""
+
+    def another():
+        master.switch()
+        master.answers = [DONE]
+        master.updates("adds_up:6")
+        master.switch()
+        master.answers = [ArdeaError("the master of sums refused: update: it was made for plan 1 (UPDATE_STALE)")]
+
+    master.meanwhile.append(another)
+    with pytest.raises(Refused, match="UPDATE_STALE"):
+        master.updates("adds_up:4")
+    assert {"sums-key-3", "sums-key-4"} <= names(cluster)
 
 
 def test_what_nobody_came_back_for_goes_with_the_next_update(cluster, author, master):
