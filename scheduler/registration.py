@@ -7,11 +7,12 @@ import os
 from collections.abc import Callable
 
 from ardea.errors import Conflict, NotFound, StateError
+from ardea.plan.definition import Definition
 from ardea.scheduler.home import Home, hold
 from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
 from ardea.scheduler.submission import Submission
-from ardea.state import StateManager, paths, records
-from ardea.state.records import ExecutionState, RunState
+from ardea.state import Create, StateManager, paths, records
+from ardea.state.records import ExecutionState, RunState, TopologyRecord
 from ardea.state.topologies import listing, register, status
 
 
@@ -28,9 +29,18 @@ class Registration:
     state: StateManager
     lease: KeeperLease
 
-    def __init__(self, submission: Submission, home: Home, stays: Callable[[], bool]) -> None:
-        """Touches nothing; ``stays``: whether the state keeps the topology after the end."""
-        self._submission, self._home, self._stays = submission, home, stays
+    def __init__(
+        self, submission: Submission, home: Home, stays: Callable[[], bool], present: Callable[[], Definition]
+    ) -> None:
+        """Touches nothing.
+
+        Args:
+            submission: what was submitted.
+            home: the state directory.
+            stays: whether the state keeps the topology after the end.
+            present: what its processes work by, after updates.
+        """
+        self._submission, self._home, self._stays, self._present = submission, home, stays, present
         self._topology = submission.definition.topology
         self.folder = home.folder(self._topology)
 
@@ -49,11 +59,17 @@ class Registration:
         self.state = undo.enter_context(self._home.open_state())
         self.lease = KeeperLease(self.state, self._topology)
         undo.callback(self.lease.release)
-        definition, record = self._submission.definition, self._submission.record()
-        register(self.state, record, active=definition.active)
+        record = self._submission.record()
+        register(self.state, record, active=self._submission.definition.active)
         undo.callback(self._forget)
-        self.lease.begin(lambda: register(self.state, record.changed_to(definition), active=definition.active))
+        self.lease.begin(lambda: self._put_back(record))
         self._forget_former()
+
+    def _put_back(self, record: TopologyRecord) -> None:
+        """Into a state that has lost it, with the plan: a master that stood by may know none but that of its start."""
+        present = self._present()
+        plan = Create(paths.physical_plan(self._topology), present.packed(), present.epoch)
+        register(self.state, record.changed_to(present), active=present.active, also=[plan])
 
     def outcome(self, verdict: Callable[[], ExecutionState]) -> ExecutionState:
         """The master's last word; if it had none, the ``verdict``, which is written down."""

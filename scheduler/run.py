@@ -103,7 +103,9 @@ class LocalRun:
         self.over = False  # the last process is gone
         self._home, self._scheduler, self._clock = home, scheduler, clock
         self._hopeless = HopelessRun(give_up, patient=patient)
-        self._registration = Registration(submission, home, lambda: keep and self.over)
+        self._registration = Registration(
+            submission, home, lambda: keep and self.over, lambda: self.submission.definition
+        )
         self._exits = ExitRecords(self.folder, self._tasks)
         self._failure: Cause | None = None
         self._deadline: float | None = None  # of the present stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -43,10 +44,11 @@ class TopologyStatus:
         return self.execution.state.value if self.running or self.execution.state.final else "DEAD"
 
 
-def register(state: StateManager, record: TopologyRecord, *, active: bool = True) -> None:
+def register(state: StateManager, record: TopologyRecord, *, active: bool = True, also: Sequence[Create] = ()) -> None:
     """Submits a topology under its name; one that is not ``active`` waits for ``ardea activate``.
 
-    The caller holds, or has created, ``paths.scheduler(record.id)``: that is what makes the topology run.
+    The caller holds, or has created, ``paths.scheduler(record.id)``: that is what makes the topology run.  ``also`` are
+    nodes of this topology that there must be as soon as it is known.
 
     Raises:
         Conflict: a topology of this name is running.  Nothing of the new one is left.
@@ -54,6 +56,7 @@ def register(state: StateManager, record: TopologyRecord, *, active: bool = True
     created = [
         Create(paths.topology(record.id), records.encode(record)),
         Create(paths.execution_state(record.id), records.encode(ExecutionState.first(active=active))),
+        *also,
     ]
     state.transaction(created)
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from ardea import Topology
@@ -15,11 +17,14 @@ from ardea.plan.wire import packing_to_bytes
 from ardea.scheduler import run as module
 from ardea.scheduler.home import Home
 from ardea.scheduler.packing import packing_for
+from ardea.scheduler.registration import Registration
 from ardea.scheduler.run import ANSWER_WITHIN, LocalRun, Stage
 from ardea.scheduler.submission import Submission
-from ardea.state import paths, records
+from ardea.state import Term, paths, records
 from ardea.state.records import ExecutionState, RunState
+from ardea.state.topologies import remove, status
 from ardea.testing import CollectBolt, RowsSpout
+from ardea.topology_master.state_store import StateStore
 
 
 class Names(Topology):
@@ -146,3 +151,23 @@ def test_snapshots_go_with_a_run_that_ended_and_did_not_fail(begin, home, ended,
         path = paths.execution_state("n-1")
         state.set(path, records.encode(ExecutionState(ended)), state.get(path).version)
     assert home.snapshots("n-1").names() == left
+
+
+def test_a_state_that_has_lost_the_topology_gets_its_present_plan_back(home, monkeypatch):
+    """A master that stood by since the start knows the first plan only, and containers refuse to go back to that."""
+    first = definition_at(home)
+    present = msgspec.structs.replace(first, epoch=2, config={**first.config, "my.key": 1})
+    registration = Registration(Submission.restored(first, "Names"), home, lambda: False, lambda: present)
+    home.make_folder("n-1")
+    with contextlib.ExitStack() as undo:
+        registration.begin(undo)
+        state, submitted_at = registration.state, status(registration.state, "n-1").record.submitted_at
+        remove(state, "n-1")
+        monkeypatch.setattr(type(state), "lost", lambda _: True)
+        state.poll()
+        registration.lease.renew()
+        record = status(state, "n-1").record
+        assert (record.config, record.submitted_at) == (present.config, submitted_at)
+        store = StateStore(state, "n-1", Term.take(state, "n-1", "the one that stood by"), lambda: None)
+        assert store.plans(first) == (present, None)
+        assert state.get(paths.physical_plan("n-1")).version == 2, "its epoch"
