@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -47,22 +46,49 @@ def lacking(definition: Definition) -> list[str]:
 
 
 def read(folder: Path, names: Iterable[str]) -> dict[str, str]:
-    """The secret keys of these that :func:`write` has left there."""
-    found = {}
-    for name in names:
-        with contextlib.suppress(FileNotFoundError):
-            found[name] = (keys_of(folder if name == CALLERS else folder / name) / KEY_FILE).read_text().strip()
-    return found
+    """The secret keys of these that :func:`write` has left there; what is no key is none."""
+    found = {name: _secret(_file(folder, name)) for name in names}
+    return {name: secret for name, secret in found.items() if secret}
 
 
 def write(folder: Path, secrets: Mapping[str, str]) -> None:
-    """Puts secret keys where the processes of a topology on this machine look, readable by their owner only."""
+    """Puts secret keys where the processes of a topology on this machine look, readable by their owner only.
+
+    A key that is there already stays: another verb has made it at this moment, and :func:`read` tells which it is.
+
+    Raises:
+        OSError: one cannot be written; the others are whole.
+    """
     for name, secret in secrets.items():
-        place = keys_of(folder if name == CALLERS else folder / name)
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(place / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w") as file:
-            file.write(f"{secret}\n")
+        place = _file(folder, name)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = place.with_name(f".{place.name}.{os.getpid()}")
+        try:
+            new.touch(mode=0o600)
+            new.write_text(f"{secret}\n")
+            _put(new, place)
+        finally:
+            new.unlink(missing_ok=True)
+
+
+def _put(new: Path, place: Path) -> None:
+    try:
+        place.hardlink_to(new)
+    except FileExistsError:
+        if not _secret(place):  # of a write that broke off
+            new.replace(place)
+
+
+def _file(folder: Path, name: str) -> Path:
+    return keys_of(folder if name == CALLERS else folder / name) / KEY_FILE
+
+
+def _secret(place: Path) -> str:
+    """What is there, if it is a key."""
+    try:
+        return Keyring(place.read_text().strip(), {}).secret.decode()
+    except (FileNotFoundError, ValueError):
+        return ""
 
 
 def _holders(definition: Definition) -> list[str]:

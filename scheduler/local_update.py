@@ -68,6 +68,9 @@ class LocalUpdate(Update):
     def _request(self, patience: float) -> UpdateRequest:
         """The keys of new containers lie where their processes look for them."""
         check_capacity(self._present, self._next)
-        next_, fresh = keys.issue(self._next, keys.read(self._folder, keys.lacking(self._next)))
+        lacking = keys.lacking(self._next)
+        _, fresh = keys.issue(self._next, keys.read(self._folder, lacking))
         keys.write(self._folder, fresh)
+        # Of two verbs at the same moment both ask with the keys that lie there.
+        next_, _ = keys.issue(self._next, keys.read(self._folder, lacking))
         return UpdateRequest(secrets.token_hex(8), next_, self._present.epoch, patience)

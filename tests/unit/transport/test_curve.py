@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import stat
+from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -212,6 +215,25 @@ def test_an_update_that_is_repeated_has_the_same_keys(tmp_path):
     again, missing = keys.issue(wanted, keys.read(tmp_path, keys.lacking(wanted)))
     assert again.keys[holder(2)] == first.keys[holder(2)]
     assert set(missing) == {holder(3)}
+
+
+def test_what_is_no_key_is_passed_over_and_a_key_that_is_there_stays(tmp_path):
+    """A write that broke off has left one file empty; another verb has made a key in the place of the other."""
+    ours, theirs = Issued(), Issued()
+    for name, text in ((holder(1), ""), (holder(2), f"{theirs.secret[holder(2)]}\n")):
+        (tmp_path / name / "keys").mkdir(parents=True)
+        (tmp_path / name / "keys" / KEY_FILE).write_text(text)
+    assert keys.read(tmp_path, NAMES) == {holder(2): theirs.secret[holder(2)]}
+    keys.write(tmp_path, {name: ours.secret[name] for name in (holder(1), holder(2))})
+    assert keys.read(tmp_path, NAMES) == {holder(1): ours.secret[holder(1)], holder(2): theirs.secret[holder(2)]}
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [KEY_FILE] * 2
+
+
+def test_a_full_disk_leaves_no_part_of_a_key(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_text", Mock(side_effect=OSError(errno.ENOSPC, "no space")))
+    with pytest.raises(OSError, match="no space"):
+        keys.write(tmp_path, Issued().secret)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_a_topology_may_do_without(tmp_path):
