@@ -220,10 +220,12 @@ class KeeperThread(threading.Thread):
                 self._own_pod.look()
                 self._recognized = self._clock()
             self._said = ""
-        except ArdeaError as error:
-            if error.message != self._said:
-                log.warning("%s; it is tried again", error.message)
-            self._said = error.message
+        except Exception as error:
+            # Also one that nobody has foreseen, as of an answer that is no JSON, must not end the thread.
+            said = error.message if isinstance(error, ArdeaError) else f"{type(error).__name__}: {error}"
+            if said != self._said:
+                log.warning("%s; it is tried again", said, exc_info=not isinstance(error, ArdeaError))
+            self._said = said
             if not isinstance(error, Unrecognized):
                 self._recognized = self._clock()
             elif self._clock() - self._recognized >= UNRECOGNIZED_FOR:

@@ -68,6 +68,19 @@ def test_other_errors_and_a_passing_one_end_nothing(acting, error):
     assert not place.disowned
 
 
+@pytest.mark.parametrize("acting", [True, False])
+@pytest.mark.parametrize("error", [KeyError("record.json"), ValueError("Expecting value: line 1")])
+def test_an_error_that_nobody_has_foreseen_ends_a_round_and_not_the_thread(acting, error, caplog):
+    place = Place(acting=acting)
+    place.error = error
+    place.passes(10 * ACCOUNT_LOOK_EVERY)
+    asked, place.error = place.asked, None
+    place.passes(2 * ACCOUNT_LOOK_EVERY)
+    assert place.asked > asked >= 9
+    assert caplog.messages == [f"{type(error).__name__}: {error}; it is tried again"]
+    assert not place.disowned
+
+
 def test_one_that_stands_by_asks_now_and_then():
     place = Place(acting=False)
     place.passes(100 * ACCOUNT_LOOK_EVERY)
