@@ -83,9 +83,13 @@ def is_text(text: str) -> bool:
 
 
 class ArdeaError(Exception):
-    """The root.  ``hint`` is what the reader can do about it, if anything."""
+    """The root.  ``hint`` is what the reader can do about it, if anything.
+
+    ``lasts``: a task that has raised it would raise it again, however often it is started.
+    """
 
     exit_code = ExitCode.FAILED
+    lasts = True
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -138,6 +142,8 @@ class UsageError(UserError):
 
 class FailedException(UserError):  # noqa: N818 -- Storm's name, which its users know
     """Raised by a bolt to fail the current tuple without an error report."""
+
+    lasts = False
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -14,7 +14,7 @@ import numpy as np
 from ardea.component import Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, FailedException, UserError, is_text, printable
+from ardea.errors import ArdeaError, UserError, is_text, printable
 from ardea.keyed import ListState
 from ardea.metrics.user import CountMetric
 from ardea.sources import END, PartitionReader, PositionLost, Source, owner
@@ -413,7 +413,7 @@ class PartitionSpout(Spout):
         try:
             return function()
         except Exception as error:
-            if isinstance(error, ArdeaError) and not isinstance(error, FailedException):
+            if isinstance(error, ArdeaError) and error.lasts:
                 raise
             self._warn(what, error, f"tries again in {again():.1f} s")
             return None

@@ -6,7 +6,7 @@ import traceback
 from typing import NoReturn
 
 from ardea.backends.contract import ScratchError
-from ardea.errors import ArdeaError, FailedException, printable
+from ardea.errors import ArdeaError, printable
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.reporter import Reporter
@@ -25,8 +25,7 @@ class Faults:
 
         Else it ends the process: what an author must mend first, and the first ``initialize`` of a process.
         """
-        mended = not isinstance(error, ArdeaError) or isinstance(error, FailedException)
-        return self._lifecycle.came_up and mended
+        return self._lifecycle.came_up and not (isinstance(error, ArdeaError) and error.lasts)
 
     def end_timeline(self, error: Exception) -> NoReturn:
         """All go back; raises the error where they cannot, or where that would not help."""

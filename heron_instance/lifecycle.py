@@ -58,7 +58,7 @@ class Lifecycle:
 
     def fails_topology(self, error: BaseException) -> str:
         """Why the topology cannot go on after an error that ends the process; empty: it is started again."""
-        if isinstance(error, ArdeaError):
+        if isinstance(error, ArdeaError) and error.lasts:
             place, hint = place_of(error, authors=True), f"; {error.hint}" if error.hint else ""
             return f"{self._env.task.name} cannot go on: {error.message}" + (f" at {place}" if place else "") + hint
         if self.ending:

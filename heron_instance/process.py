@@ -221,7 +221,8 @@ class InstanceProcess:
         self._wires.close()
         failure = self._executor.failure
         if failure is not None:
-            return ExitCode.PERMANENT if isinstance(failure, ArdeaError) else ExitCode.TEMPORARY
+            lasts = isinstance(failure, ArdeaError) and failure.lasts
+            return ExitCode.PERMANENT if lasts else ExitCode.TEMPORARY
         if self._current_tuple is not None:
             self._current_tuple.close()
         return self._exit_code

@@ -6,7 +6,7 @@ import math
 from typing import NoReturn
 
 from ardea.backends.contract import ScratchError
-from ardea.errors import ArdeaError, FailedException
+from ardea.errors import ArdeaError
 from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.faults import Faults
 from ardea.heron_instance.runner import Parts, Runner
@@ -86,7 +86,7 @@ class TakingPart:
         try:
             self._begin(number)
         except Exception as error:
-            if number and isinstance(error, ArdeaError) and not isinstance(error, FailedException):
+            if number and isinstance(error, ArdeaError) and error.lasts:
                 self._cannot_use(error)
             if not self._faults.passes(error):
                 raise

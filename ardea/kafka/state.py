@@ -65,7 +65,7 @@ class TopicState(State):
         self._txid = 0
         self._refused: list[Any] = []
         self._last = 0
-        with suppress(FailedException), self._said():  # a task that fails as it begins would end the topology
+        with suppress(FailedException), self._said():  # a task that fails as it begins would end its process
             self._open()
 
     def begin_commit(self, txid: int) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of rows whose trees fail: sent again by the executor, or as the author's ``fail`` says."""
+"""What becomes of rows whose trees fail: sent again by the executor, or as ``fail`` says; and of errors beside rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ardea import Bolt, FailedException, Spout, Topology
+from ardea import Bolt, FailedException, Grouping, Spout, Timers, Topology
 from ardea.testing import Cluster, RowsSpout, run
 
 BACKOFF = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 30]
@@ -129,6 +129,41 @@ def test_timed_out_trees_are_sent_again_too():
     assert sorted(result.record.timed_out["spout"]) == list(range(5))
     assert not result.failed["spout"]
     assert len(result.inputs("sink")) == 10
+
+
+@pytest.mark.parametrize("error", [FailedException, ValueError])
+@pytest.mark.parametrize("where", ["initialize", "on_timer", "process_tick"])
+def test_what_is_raised_beside_tuples_ends_the_process_and_it_is_started_again(where, error):
+    lives = []
+
+    class Raises(Bolt):
+        config = {"topology.tick.tuple.freq.secs": 1}
+        timers = Timers()
+
+        def initialize(self, config, context):
+            lives.append(self)
+            self.raises("initialize")
+
+        def process(self, tup):
+            self.timers.set(0, 0.0)
+
+        def on_timer(self, name, key, at):
+            self.raises("on_timer")
+
+        def process_tick(self, tup):
+            self.raises("process_tick")
+
+        def raises(self, method):
+            if method == where and len(lives) == 1:
+                raise error("not now")
+
+    class Made(Topology):
+        rows = RowsSpout.of(["n"], [[0]] * 20).spec()
+        bolt = Raises.spec(inputs={rows: Grouping.fields("n")})
+
+    result = run(Made, cost={"rows": 0.2})
+    assert (result.state, [type(each) for _, each in result.record.errors]) == ("SUCCEEDED", [error])
+    assert len(lives) == 2
 
 
 @pytest.mark.parametrize(("error", "told"), [(FailedException, 0), (ValueError, 3)])

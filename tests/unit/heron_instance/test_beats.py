@@ -1,4 +1,4 @@
-"""An instance tells its supervisor each second that it works, however seldom its metrics are collected."""
+"""What an instance tells its supervisor: each second that it works, and at its end whether another life can help."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ardea import Topology, parent_link
+from ardea import FailedException, Topology, UserError, parent_link
+from ardea.errors import ExitCode
 from ardea.heron_instance import process
 from ardea.heron_instance.wires import Addresses
 from ardea.plan.definition import Definition
@@ -53,20 +54,46 @@ class Minute:
         pass
 
 
-@pytest.mark.parametrize(("interval", "told"), [(0.25, 240), (1.0, 60), (60.0, 1)])
-def test_beats_keep_to_the_second(monkeypatch, interval, told):
-    wires, beats = Minute(), []
+@pytest.fixture
+def made(monkeypatch):
+    """Wires, and by an interval of metrics the instance that has them."""
+    wires = Minute()
     monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: wires.now))
     monkeypatch.setattr(process, "Wires", lambda *_: wires)
     monkeypatch.setattr(process, "signal", SimpleNamespace(signal=lambda *_: None, SIGTERM=0, SIGINT=0, SIG_IGN=0))
+
+    def make(interval):
+        logical = Pair.plan({"heron.metrics.export.interval.sec": interval})
+        packing, shape = packing_to_bytes(packing_for(logical.config).pack(logical)), shape_of(logical)
+        definition = Definition(
+            topology="pair-1", state="file:///nowhere", location="p", config={}, shape=shape, packing=packing
+        )
+        wires.instance = process.InstanceProcess(definition, logical, 1, 1, Addresses("control", "data", "metrics"))
+        return wires.instance
+
+    return wires, make
+
+
+@pytest.mark.parametrize(("interval", "told"), [(0.25, 240), (1.0, 60), (60.0, 1)])
+def test_beats_keep_to_the_second(made, monkeypatch, interval, told):
+    (wires, make), beats = made, []
     monkeypatch.setattr(parent_link, "beat", lambda **_: beats.append(wires.now))
-    logical = Pair.plan({"heron.metrics.export.interval.sec": interval})
-    packing = packing_to_bytes(packing_for(logical.config).pack(logical))
-    definition = Definition(
-        topology="pair-1", state="file:///nowhere", location="p", config={}, shape=shape_of(logical), packing=packing
-    )
-    wires.instance = process.InstanceProcess(definition, logical, 1, 1, Addresses("control", "data", "metrics"))
-    wires.instance.run()
+    make(interval).run()
     assert 58 <= len(beats) <= 62
     assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < 1.1
     assert len(wires.snapshots) == pytest.approx(told, abs=max(1, told // 20))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ValueError("no"), ExitCode.TEMPORARY),
+        (FailedException("not now"), ExitCode.TEMPORARY),
+        (UserError("never"), ExitCode.PERMANENT),
+    ],
+)
+def test_what_another_life_may_not_meet_has_the_process_started_again(made, error, code):
+    _, make = made
+    instance = make(60.0)
+    instance._executor.failure = error
+    assert instance.run() is code
