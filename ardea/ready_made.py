@@ -14,10 +14,12 @@ from ardea.plan import ComponentPlan, LogicalPlan
 class ReadyMade:
     """A base beside :class:`Bolt`, whose names are none that an author would give.
 
-    ``_ready_calls``: methods of the author's that it calls, and with what, by position.
+    ``_ready_calls``: methods of the author's that it calls, and with what, by position.  ``_ready_sees``: whether the
+    author's code is being called for a window; it stays where that raises.
     """
 
     _ready_calls: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    _ready_sees = False
 
     @classmethod
     def _ready_problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
@@ -33,6 +35,11 @@ def prepare(component: Component, context: TopologyContext) -> None:
     """The engine's to call, ahead of ``initialize``."""
     if isinstance(component, ReadyMade):
         component._ready_prepare(context)
+
+
+def sees_window(component: Component) -> bool:
+    """Whether the author's code is being called for a window, or has raised there."""
+    return isinstance(component, ReadyMade) and component._ready_sees
 
 
 def problems_of_place(component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:

@@ -80,11 +80,6 @@ class Alarms:
                 self._bolt.process_tick(Tuple((self._every,), self._ticks, TickBatch()))
         self._catch_up()
 
-    @property
-    def seeing(self) -> bool:
-        """Whether ``on_window`` is being called, or has raised."""
-        return self.windows is not None and self.windows.seeing
-
     def passed(self) -> bool:
         """A watermark may have risen: as :meth:`fire`, for all that are due by it."""
         return (self._event or self.windows is not None) and self.fire(rows_wait=True)

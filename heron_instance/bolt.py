@@ -27,6 +27,7 @@ from ardea.heron_instance.window_calls import EitherCalls, WindowCalls
 from ardea.heron_instance.windowing import Windowing
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, WATERMARK, Header, Order
+from ardea.ready_made import sees_window
 from ardea.tuples import ColumnBatch, Tuple
 from ardea.windows.partial import PartialWindows
 
@@ -248,8 +249,8 @@ class BoltRunner:
             try:
                 return self._calls.run(batch, start, end)
             except Exception as error:
-                if self._alarms.seeing:
-                    raise  # the windows that were to be seen after it are out of the state
+                if sees_window(self._bolt):
+                    raise  # not an error of these rows only; nobody would see the windows that are due after it
                 blamed = self._calls.blamed(start, end)
                 self._raised(batch, blamed, error)
                 start = blamed.stop

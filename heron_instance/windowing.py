@@ -52,7 +52,6 @@ class Windowing:
         self._new: set[tuple[Any, Any]] = set()  # windows that are among those
         self._most = 16  # keys of a step
         self._keys = WindowKeys(parts.env)
-        self.seeing = False  # stays, where the author's code raises
         bolt._adding = self
 
     @cached_property
@@ -255,9 +254,9 @@ class Windowing:
         for seen in found:
             self._counts.fired[seen.window.firing] += len(seen.keys)
             keys = [None] * len(seen.keys) if self._keys.none else seen.keys
-            self.seeing = True
+            self._bolt._ready_sees = True
             self._bolt.on_windows(seen.window, keys, seen.values)
-            self.seeing = False
+            self._bolt._ready_sees = False
 
 
 def _rows_of(batch: Any, places: Any) -> Rows:

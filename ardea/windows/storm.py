@@ -261,8 +261,9 @@ class WindowManager:
 class WindowedBolt(ReadyMade, Bolt):
     """Gets windows of tuples, each again and again until it leaves; what it emits is anchored to the window's tuples.
 
-    A tuple is acked once it is in no window any more, or when all that feeds the task rests.  Not for a topology that
-    goes back to snapshots: a window is no state there (:class:`ardea.windows.WindowBolt` is).
+    A tuple is acked once it is in no window any more, or when all that feeds the task rests.  What ``execute`` raises
+    ends the process, also FailedException.  Not for a topology that goes back to snapshots: a window is no state there
+    (:class:`ardea.windows.WindowBolt` is).
 
     Attributes:
         window_length: ``Count(100)`` or ``Duration("10 s")``; Storm's ``withWindow(length, ...)``.
@@ -410,10 +411,12 @@ class WindowedBolt(ReadyMade, Bolt):
     def _see(self, windows: Sequence[TupleWindow]) -> None:
         for window in windows:
             self._anchors = [tup for tup in window.tuples if tup in self._open]
+            self._ready_sees = True
             try:
                 self.execute(window)
             finally:
                 self._anchors = ()
+            self._ready_sees = False
         for tup in self._manager.left():
             if tup in self._open:
                 del self._open[tup]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ardea import Bolt, Grouping, Stream, Timestamps, Topology
+from ardea import Bolt, FailedException, Grouping, Stream, Timestamps, Topology
 from ardea.errors import TopologyError
 from ardea.testing import RowsSpout, run
 from ardea.windows.storm import Count, Duration, WindowedBolt
@@ -90,6 +90,42 @@ def test_a_bolt_by_the_clock():
     found, _ = executed([(n, 1.0) for n in range(10)], window_length=Duration(1), sliding_interval=Duration(1))
     assert sorted(number for numbers in found for number in numbers) == [*range(10)]
     assert len(found) > 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError, FailedException])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"window_length": Count(3), "sliding_interval": Count(3)},
+        {"window_length": Duration(1), "sliding_interval": Duration(1), "timestamp_field": "at"},
+    ],
+)
+def test_what_execute_raises_loses_no_tuple(attributes, error):
+    """Two windows end at one watermark, and the first one raises: all tuples come again, and some may be late then."""
+    lives, seen, late = [], set(), Stream(["n", "at"], "behind")
+
+    class Raises(WindowedBolt):
+        def initialize(self, config, context):
+            lives.append(self)
+
+        def execute(self, window):
+            if len(lives) == 1:
+                raise error("not now")
+            seen.update(tup["n"] for tup in window.tuples)
+
+    stream = {"outputs": [late], "late_tuple_stream": "behind"} if "timestamp_field" in attributes else {}
+    rows = [(1, 1.0), (2, 2.0), *((number, 30.0) for number in range(3, 10))]
+    source = type("Source", (Words, RowsSpout.of(["n", "at"], rows)), {}).spec()
+
+    class Made(Topology):
+        rows = source
+        windows = type("Made", (Raises,), attributes | stream).spec(inputs=[source])
+        kept = Kept.spec(inputs=[windows["behind"]] if stream else [source])
+
+    result = run(Made, config={"topology.executor.batch.rows": 1}, cost={"rows": 0.2})
+    assert (result.state, len(lives), result.failed["rows"]) == ("SUCCEEDED", 2, [])
+    came_late = {number for number, _ in result.tuples("windows", "behind")} if stream else set()
+    assert seen | came_late == set(range(1, 10))
 
 
 @pytest.mark.parametrize(
