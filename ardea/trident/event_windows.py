@@ -8,7 +8,7 @@ complete.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -153,6 +153,7 @@ class EventIndex:
         return sorted({n for pane in panes for n in range(max(first, pane - each + 1), min(pane + 1, passed))})
 
 
-def free_slot(used: Collection[int]) -> int:
-    """One that no row is in."""
-    return next(slot for slot in range(len(used) + 1) if slot not in used)
+def free_slot(used: Sequence[int]) -> int:
+    """The first one that no row is in."""
+    taken = set(used)  # of thousands of chunks
+    return next(slot for slot in range(len(taken) + 1) if slot not in taken)
