@@ -36,8 +36,11 @@ class Storage(Protocol):
         The error is an OSError, or what reading the content has raised.
         """
 
-    def read(self, file: str) -> bytes:
-        """Waits for it, on any thread; raises FileNotFoundError, or OSError if it may be there another time."""
+    def read(self, file: str, most: int | None = None) -> bytes:
+        """Waits for its first bytes, ``most`` of them (None: for all), on any thread.
+
+        Raises FileNotFoundError, or OSError if it may be there another time.
+        """
 
     def aside(self, function: Callable[[], object], done: Callable[[Exception | None], None]) -> None:
         """Begins to call it, on a thread where it may wait, one after the other; ``done`` as for :meth:`write`."""

@@ -125,9 +125,9 @@ class InstanceProcess:
         """From the executor thread."""
         self._storage.write(file, content, partial(self._done, done))
 
-    def read(self, file: str) -> bytes:
+    def read(self, file: str, most: int | None = None) -> bytes:
         """From the executor thread, and from that of :meth:`aside`."""
-        return self._storage.read(file)
+        return self._storage.read(file, most)
 
     def aside(self, function: Callable[[], object], done: Done) -> None:
         """From the executor thread."""

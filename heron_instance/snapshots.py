@@ -25,7 +25,7 @@ from ardea.protocol.wire_pb2 import Order, SnapshotOrder, SnapshotReport, StateF
 from ardea.sinks import TwoPhaseSink
 from ardea.snapshots.manifest import File, Part, decode_manifest, manifest_name, state_name
 from ardea.snapshots.marks import Mark
-from ardea.snapshots.rows_file import mark_of
+from ardea.snapshots.rows_file import HEAD, mark_of
 from ardea.snapshots.state_file import Content
 
 MOST_DELTAS = 50
@@ -241,8 +241,8 @@ class TaskSnapshots:
     def _load_rows(self, number: int, part: Part, states: States, tasks: int) -> None:
         """Of a sink with so many former tasks: those that may not be outside, of each owner all at one task.
 
-        The head of a file names the task that has taken its rows.  Where the number of tasks is the same, each task
-        keeps the files that it has.
+        The head of a file names the task that has taken its rows; of files that others keep no more is read.  Where the
+        number of tasks is the same, each task keeps the files that it has.
         """
         as_many = states.of_as_many(tasks)
         for file in part.files if not as_many or states.inherits(part.index) else ():
@@ -254,9 +254,8 @@ class TaskSnapshots:
                     f" {part.component} is no TwoPhaseSink any more",
                     hint="Start the topology as it was, let it write them, and change it then.",
                 )
-            content = self._checked(number, file)
-            mark = mark_of(content, file.name)
-            if as_many or states.inherits(mark.task):
+            if as_many or states.inherits(mark_of(self._read(file.name, HEAD), file.name).task):
+                mark = mark_of(self._checked(number, file), file.name)
                 states.intervals.restored(_state_file(file), mark)
 
     def _checked(self, number: int, file: File) -> bytes:
@@ -269,9 +268,9 @@ class TaskSnapshots:
             )
         return content
 
-    def _read(self, file: str) -> bytes:
+    def _read(self, file: str, most: int | None = None) -> bytes:
         try:
-            return self._storage.read(file)
+            return self._storage.read(file, most)
         except FileNotFoundError as error:
             raise StateError(f"{file} is missing in the store of snapshots") from error
 

@@ -25,6 +25,6 @@ class Storage:
         """See :class:`ardea.heron_instance.intervals.Storage`, as for :meth:`read`."""
         self._worker.call(lambda: self._files.write(file, content), done)
 
-    def read(self, file: str) -> bytes:
+    def read(self, file: str, most: int | None = None) -> bytes:
         """From any thread."""
-        return self._files.read(file)
+        return self._files.read(file, most)

@@ -81,14 +81,15 @@ class Folder:
                 for folder in place.relative_to(self._path).parents[:-1]:
                     (self._path / folder).rmdir()
 
-    def read(self, name: str) -> bytes:
-        """All of it.
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """Its first bytes, ``most`` of them; None: all of it.
 
         Raises:
             FileNotFoundError: there is none.
             OSError: it cannot be read.
         """
-        return (self._path / name).read_bytes()
+        with (self._path / name).open("rb") as file:
+            return file.read(most)
 
     def written(self, name: str) -> float:
         """See :meth:`ardea.snapshots.place.Files.written`."""

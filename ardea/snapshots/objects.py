@@ -106,10 +106,10 @@ class Objects:
         known: float = self._known(name).mtime.timestamp()
         return known
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, most: int | None = None) -> bytes:
         """See :meth:`ardea.snapshots.place.Files.read`."""
         with self._system.open_input_file(self._known(name).path) as file:
-            content: bytes = file.read()
+            content: bytes = file.read(most)
         return content
 
     def _known(self, name: str) -> Any:

@@ -36,8 +36,8 @@ class Files(Protocol):
             OSError: one could not be deleted.
         """
 
-    def read(self, name: str) -> bytes:
-        """All of it.
+    def read(self, name: str, most: int | None = None) -> bytes:
+        """Its first bytes, ``most`` of them; None: all of it.
 
         Raises:
             FileNotFoundError: there is none.

@@ -18,6 +18,8 @@ from ardea.snapshots.marks import Mark
 
 FORMAT = 1
 SUFFIX = ".rows"
+HEAD = 64 << 10
+"""First bytes of a file, in which its mark is, however long the names are."""
 _HEAD = struct.Struct("<8sI")
 _LENGTH = struct.Struct("<I")
 _MAGIC = b"ARDEAROW"
@@ -50,7 +52,7 @@ def encode_rows(rows: Sequence[Sequence[Any]], component: str) -> bytes:
 
 
 def mark_of(content: bytes, name: str) -> Mark:
-    """Whose rows they are; ``name`` is the file's.
+    """Whose rows they are, by the first ``HEAD`` bytes or more; ``name`` is the file's.
 
     Raises:
         StateError: it is damaged, or no such file.

@@ -182,13 +182,13 @@ class SimulatedInstance:
 
         self.world.timeline.at(self.executor.clock() + WRITE, call)
 
-    def read(self, file: str) -> bytes:
+    def read(self, file: str, most: int | None = None) -> bytes:
         """From the executor."""
         if self.world.store.unreadable:
             raise OSError("no answer")
         if file not in self.world.store.files:
             raise FileNotFoundError(file)
-        return self.world.store.files[file]
+        return self.world.store.files[file][:most]
 
     def _post(self, action: Callable[[], None], size: int) -> None:
         handover = self._handover

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 
 import pytest
 
@@ -10,6 +11,7 @@ from ardea import Bolt, Topology
 from ardea.heron_instance import commits, intervals
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
+from ardea.testing.instance import SimulatedInstance
 from tests.simulation.snapshots.counted import EffectivelyOnce
 from tests.simulation.snapshots.written import ROWS, Goes, Numbered, Table, Writes, Written, check, covered, whole
 from tests.sizes import size
@@ -178,6 +180,28 @@ def test_rows_of_tasks_that_are_gone_are_written_by_others(tasks, table):
         cluster.advance(3.0)  # tasks that are there again have taken rows of their own
         table.down = False
         ended(cluster, ordered=False)
+
+
+def test_each_file_of_rows_is_read_by_the_task_that_keeps_it(table, monkeypatch):
+    """All tasks of a sink look whose rows it has, and its head says that."""
+    readers, read = defaultdict(set), SimulatedInstance.read
+
+    def noted(instance, file, *most):
+        if file.endswith(".rows") and not most:
+            readers[instance.shell.snapshots.timeline.number, file].add(instance.task.index)
+        return read(instance, file, *most)
+
+    monkeypatch.setattr(SimulatedInstance, "read", noted)
+    with run(cost={"rows": 0.2}) as cluster:
+        cluster.advance(1.0)
+        table.down = True
+        for count in (4, 2, 4):
+            cluster.advance(1.5)
+            cluster.updated(cluster.update_request(parallelism={"sink": count}))
+        table.down = False
+        ended(cluster, ordered=False)
+    assert len(readers) > 4
+    assert {len(tasks) for tasks in readers.values()} == {1}
 
 
 def test_a_full_store_keeps_rows_in_memory_and_then_the_sink_waits(table, monkeypatch):

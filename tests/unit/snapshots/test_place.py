@@ -30,6 +30,7 @@ def test_what_was_written_is_listed_read_and_deleted(files, tmp_path):
         files.write(name, [b"con", b"tent"])
     assert sorted(files.names()) == ["0.1.manifest", "t1/0.1/1-1.base", "t1/0.2/1-1.delta"]
     assert files.read("t1/0.1/1-1.base") == b"content"
+    assert (files.read("t1/0.1/1-1.base", 3), files.read("t1/0.1/1-1.base", 100)) == (b"con", b"content")
     files.delete(["t1/0.1/1-1.base", "0.1.manifest", "t9/none"])
     assert files.names() == ["t1/0.2/1-1.delta"]
     assert not (tmp_path / "words-1" / "t1" / "0.1").exists()

@@ -22,6 +22,7 @@ def content():
 
 def test_what_was_written_is_read():
     assert mark_of(content(), "f") == MARK
+    assert mark_of(content()[: len(head_of(MARK)) + 1], "f") == MARK, "the rows need not be there"
     assert list(rows_of(content(), "f")) == [("heron", 2), ("a", 3)]
     assert MARK.owner == "words-1/sink/3"
 
