@@ -134,16 +134,16 @@ class StateStore:
         with self._retention:
             self._retained = committed
             if not self._retaining:
-                self._retaining = True
                 threading.Thread(target=self._retain, name="retention", daemon=True).start()
+                self._retaining = True  # not where the machine has no room for a thread
 
     def _retain(self) -> None:
         """By the newest manifest, until there is no newer one: in a slow store they may come faster than files go."""
         while (committed := self._next_retained()) is not None:
             try:
                 self._files.delete(superfluous(self._files.names(), committed))
-            except Exception as error:  # as in a survey
-                log.warning("files that no snapshot needs cannot be deleted yet: %s", error)
+            except BaseException as error:  # as in a survey; a thread that ended by it would count as one that deletes
+                log.warning("files that no snapshot needs cannot be deleted yet: %s: %s", type(error).__name__, error)
 
     def _next_retained(self) -> Manifest | None:
         with self._retention:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
+from asyncio import CancelledError
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -78,22 +80,23 @@ def test_files_are_written_and_deleted_by_threads_of_their_own(store, tmp_path):
 class Slow(Folder):
     """Listing it takes until it is let go."""
 
-    def __init__(self, path):
+    def __init__(self, path, error):
         super().__init__(path)
-        self.listed, self.goes_on = [], threading.Semaphore(0)
+        self.listed, self.goes_on, self.error = [], threading.Semaphore(0), error
 
     def names(self):
         found = super().names()
         self.listed.append(found)
         assert self.goes_on.acquire(timeout=20.0)
         if len(self.listed) == 1:
-            raise RuntimeError("the connection is lost")
+            raise self.error("the connection is lost")
         return found
 
 
-def test_one_thread_at_a_time_deletes_by_the_newest_list(state, tmp_path):
+@pytest.mark.parametrize("error", [RuntimeError, CancelledError])
+def test_one_thread_at_a_time_deletes_by_the_newest_list(state, tmp_path, error):
     """Each of many would list all of a store that cannot keep up, and find what the others delete gone."""
-    folder = Slow(tmp_path / "snapshots")
+    folder = Slow(tmp_path / "snapshots", error)
     store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: folder)
     for number in range(1, 6):
         folder.write(manifest_name(number), [b"list"])
@@ -107,6 +110,18 @@ def test_one_thread_at_a_time_deletes_by_the_newest_list(state, tmp_path):
     store.retain(Manifest(number=5, timeline=1, parts={}))
     folder.goes_on.release()
     eventually(lambda: Folder.names(folder) == [manifest_name(5)], 10.0)
+
+
+def test_a_machine_without_room_for_a_thread_deletes_when_it_has_some(store, tmp_path, monkeypatch):
+    folder = Folder(tmp_path / "snapshots")
+    for number in (1, 2):
+        folder.write(manifest_name(number), [b"list"])
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+        with pytest.raises(RuntimeError):
+            store.retain(Manifest(number=1, timeline=1, parts={}))
+    store.retain(Manifest(number=2, timeline=1, parts={}))
+    eventually(lambda: folder.names() == [manifest_name(2)], 10.0)
 
 
 class Odd(Folder):
