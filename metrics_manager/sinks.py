@@ -66,6 +66,7 @@ class SinkWorker:
             wait=wait or tenacity.wait_exponential(multiplier=0.5, max=30) + tenacity.wait_random(0, 0.5),
             stop=tenacity.stop_when_event_set(self._stop),
             sleep=tenacity.sleep_using_event(self._stop),
+            retry=tenacity.retry_if_exception_type(BaseException),  # a client's own, too: the thread would end by it
             reraise=True,
         )
         self._thread = threading.Thread(target=self._run, name=f"metrics-sink-{name}", daemon=True)
@@ -108,7 +109,7 @@ class SinkWorker:
         while not self._stop.is_set() and (batch := self._queue.get()) is not None:
             try:
                 self._retrying(self._deliver, batch)
-            except Exception:
+            except BaseException:
                 self._statistics.dropped += 1  # asked to end between two tries
                 break
         self._close()
@@ -120,7 +121,7 @@ class SinkWorker:
                 self._sink.open()
                 self._statistics.state = "open"
             self._sink.write(*batch)
-        except Exception as error:
+        except BaseException as error:
             self._statistics.errors += 1
             self._statistics.state = "failing"
             _log.warning(
@@ -133,7 +134,7 @@ class SinkWorker:
     def _close(self) -> None:
         try:
             self._sink.close()
-        except Exception as error:
+        except BaseException as error:
             _log.warning("metrics sink did not close", extra={"sink": self.name, "error": repr(error)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -39,7 +40,8 @@ class Recorder:
     def __init__(self) -> None:
         self.batches: list[float] = []
         self.calls: list[str] = []
-        self.failures: list[Exception] = []
+        self.failures: list[BaseException] = []
+        self.unclosed: list[BaseException] = []
         self.go = threading.Event()
         self.go.set()
 
@@ -54,6 +56,8 @@ class Recorder:
 
     def close(self):
         self.calls.append("close")
+        if self.unclosed:
+            raise self.unclosed.pop(0)
 
 
 @pytest.fixture
@@ -106,13 +110,14 @@ def test_a_full_queue_loses_its_oldest_batches_and_counts_them(workers):
 
 def test_a_failed_batch_is_written_again_after_reopening(workers):
     sink = Recorder()
-    sink.failures = [OSError("down"), RuntimeError("bug")]
+    sink.failures = [OSError("down"), RuntimeError("bug"), asyncio.CancelledError()]
+    sink.unclosed = [OSError("down"), asyncio.CancelledError()]
     worker = SinkWorker("shaky", sink, wait=QUICKLY)
     workers.append(worker)
     worker.offer(Batch(1, []))
     until(lambda: worker.statistics().written == 1, "the batch is written at last")
-    assert sink.calls == ["open", "close", "open", "close", "open"]
-    assert (worker.statistics().errors, worker.statistics().dropped) == (2, 0)
+    assert sink.calls == [*["open", "close"] * 3, "open"]
+    assert (worker.statistics().errors, worker.statistics().dropped) == (3, 0)
 
 
 def test_closing_does_not_wait_for_a_sink_in_back_off(workers):
