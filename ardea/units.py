@@ -108,7 +108,7 @@ def text(value: Any) -> str:
     """A text that is not empty."""
     if not isinstance(value, str) or not value:
         raise ValueError("a text")
-    return value
+    return _exact(value)
 
 
 def texts(value: Any) -> list[str]:
@@ -116,7 +116,7 @@ def texts(value: Any) -> list[str]:
     parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str) and part for part in parts):
         raise ValueError("a list of texts")
-    return list(parts)
+    return [_exact(part) for part in parts]
 
 
 def slots(value: Any) -> int | list[int]:
@@ -130,9 +130,9 @@ def choice(*options: str) -> Callable[[Any], str]:
     """One of the options."""
 
     def check(value: Any) -> str:
-        if value not in options:
+        if not isinstance(value, str) or value not in options:
             raise ValueError("one of " + ", ".join(options))
-        return str(value)
+        return _exact(value)
 
     return check
 
@@ -141,9 +141,9 @@ def choice_or_class(*options: str) -> Callable[[Any], str]:
     """One of the options, or a class as ``package.module:Class``."""
 
     def check(value: Any) -> str:
-        if value not in options and not (isinstance(value, str) and _CLASS.fullmatch(value)):
+        if not isinstance(value, str) or not (value in options or _CLASS.fullmatch(value)):
             raise ValueError(f"one of {', '.join(options)}, or a class as package.module:Class")
-        return str(value)
+        return _exact(value)
 
     return check
 
@@ -178,7 +178,7 @@ def pairs(value: Any) -> dict[str, str]:
         isinstance(name, str) and name and isinstance(written, str) for name, written in value.items()
     ):
         raise ValueError("names and texts, as a dict or as a text like 'team=data,tier=gold'")
-    return dict(value)
+    return {_exact(name): _exact(written) for name, written in value.items()}
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -225,6 +225,11 @@ def shown(value: Any) -> str:
         return _shown.repr(value)
     except ValueError:  # Python writes no number of thousands of digits
         return "a number of thousands of digits"
+
+
+def _exact(written: str) -> str:
+    """As Python's own text: no encoder takes numpy's, and ``str()`` of an enumeration's member may be its name."""
+    return str.__str__(written)
 
 
 def _bounded(value: N) -> N:

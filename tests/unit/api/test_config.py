@@ -290,6 +290,27 @@ def test_what_only_looks_plain_is_refused(value):
         validate({"mine": value}, "x")
 
 
+class Mode(str, enum.Enum):  # noqa: UP042 -- its str() is its name
+    ONCE = "ATMOST_ONCE"
+
+
+@pytest.mark.parametrize("text", [Text("ATMOST_ONCE"), Mode.ONCE])
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("topology.name", lambda text: text),
+        ("topology.reliability.mode", lambda text: text),
+        ("topology.auto.task.hooks", lambda text: [text]),
+        ("heron.kubernetes.labels", lambda text: {text: text}),
+    ],
+)
+def test_a_text_of_another_class_is_taken_as_python_s_own(name, write, text):
+    expected = write("ATMOST_ONCE")
+    normal = validate({name: write(text)}, "x")
+    assert repr(normal) == repr({name: expected})
+    assert stored({name: write(text)}, "x") == {name: expected}
+
+
 class Red(enum.StrEnum):
     RED = "red"
 
