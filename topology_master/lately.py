@@ -16,8 +16,8 @@ Row = tuple[float, ...]
 """A value for each of ``FIELDS``; NaN: it is not known."""
 Way = tuple[str, str, str]
 """Source, stream and reader."""
-Key = tuple[int, str]
-"""Container and process."""
+Key = tuple[int, str, int]
+"""Container, process and task: a task that has come since one was removed may have the name of that one."""
 
 _COMPLETE, _EXECUTE = "ardea_spout_complete_latency_seconds", "ardea_instance_execute_duration_seconds"
 _COUNTERS = (
@@ -64,12 +64,12 @@ class Lately:
         """
         self.initiates, self._rates, self._read = {}, {}, {}
         rows: dict[str, Row] = {place.name: _UNKNOWN for place in plan.tasks.values()}
-        homes = {(place.container, place.name): place.component for place in plan.tasks.values()}
+        homes = {(place.container, place.name, number): place.component for number, place in plan.tasks.items()}
         latencies: dict[str, list[float]] = {}
         held: dict[str, float] = {}
         spouts = {component.name for component in plan.logical.spouts}
         for counts in told:
-            key = counts.container, counts.process
+            key = counts.container, counts.process, counts.task
             series = _COMPLETE if counts.component in spouts else _EXECUTE  # every task has both
             reading, former = _reading(counts, series, now), self._readings.get(key)
             news = former is None or reading[_HEARD] > former[_HEARD]

@@ -153,12 +153,13 @@ class Verbs:
         """What it says of each task, process and edge."""
         plan, overview = self._master.admissions.plan, self._heard.overview
         overview.expire(now)
-        homes = {place.name: place.container for place in plan.tasks.values()}
+        homes = {number: place.container for number, place in plan.tasks.items()}
         processes = overview.processes(homes)
         return {
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in self._master.ending.tasks.items()},
             "components": by_component(processes),
-            "processes": [each for each in processes if not each.component or each.process in homes],
+            # By number: a task that has come since one was removed may have the name of that one.
+            "processes": [each for each in processes if not each.component or each.task in homes],
             "edges": self._heard.lately.edges(plan),
             "supervised": rows,
         }

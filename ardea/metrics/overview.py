@@ -292,11 +292,12 @@ class ProcessTotals(msgspec.Struct, frozen=True):
 class Counts(NamedTuple):
     """What one process has counted, over all its lives; ``heard``: when it was told last, in the seconds of ``accept``.
 
-    ``totals`` are by series, as in a :class:`TaskSummary`.
+    ``totals`` are by series, as in a :class:`TaskSummary`; ``task`` is -1 where it is none.
     """
 
     container: int
     process: str
+    task: int
     component: str
     heard: float
     totals: Mapping[str, Values]
@@ -353,15 +354,16 @@ class Overview:
 
     def counts(self) -> Iterator[Counts]:
         """Every process, in no order; what is given changes with the next summary."""
-        for (container, name, _, _), process in self._processes.items():
+        for (container, name, task, _), process in self._processes.items():
             lives = process.lives
             totals = lives.totals() if lives.former else lives.current
-            yield Counts(container, name, process.component, process.seen, totals, process.gauges)
+            yield Counts(container, name, task, process.component, process.seen, totals, process.gauges)
 
-    def processes(self, homes: Mapping[str, int] | None = None) -> list[ProcessTotals]:
+    def processes(self, homes: Mapping[int, int] | None = None) -> list[ProcessTotals]:
         """Every process, by container, name and task; a task that has moved once, with all that it has counted.
 
-        ``homes``: the container of each task, whose gauges count; of others those of where they were heard last.
+        ``homes``: the container of each task, by its number, whose gauges count; of others those of where they were
+        heard last.
         """
         initiated, rows = self._initiated(), []
         places: dict[tuple[int, str, int, str], list[tuple[int, _Process]]] = {}
@@ -369,7 +371,7 @@ class Overview:
             key = (-1 if process.component else container, name, task, holder)
             places.setdefault(key, []).append((container, process))
         for (_, name, task, _), known in places.items():
-            home = homes.get(name) if homes else None
+            home = homes.get(task) if homes else None
             container, present = max(known, key=lambda place: (place[0] == home, place[1].seen))
             counted = _added(process.lives.totals() for _, process in known)
             totals = _totals(counted, present.gauges, initiated.get(name, 0.0))

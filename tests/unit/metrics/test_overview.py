@@ -180,7 +180,7 @@ def test_a_silent_task_has_nothing_pending_either():
 def told(overview, task, state, now, admission=1):
     """The metrics manager of the task's container sends its summary."""
     overview.accept(report(state, admission, task.identity.container), now)
-    return overview.processes({"heron_instance": 1})
+    return overview.processes({task.identity.task: 1})
 
 
 def test_a_task_that_has_moved_is_one_process_with_all_that_it_has_counted():

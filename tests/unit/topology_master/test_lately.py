@@ -183,3 +183,14 @@ def test_a_task_that_has_moved_begins_anew(topology):
     assert math.isnan(topology.after()["count-0"]["executed"])
     topology.executes("count-0", 500)
     assert topology.after()["count-0"]["executed"] == 100.0
+
+
+def test_a_task_that_is_gone_is_not_another_one_of_its_name_that_came_after_it(topology):
+    """The metrics manager goes on to tell of both."""
+    place = next(place for place in topology.plan.tasks.values() if place.name == "count-0")
+    gone = Registry(Identity("t", place.container, "count-0", "count", 99, 1))
+    gone.counter("ardea_instance_tuples_executed_total", source_component="words", stream="default").value = 7000
+    topology.managers[place.container].accept(gone.snapshot(), topology.now)
+    topology.after()
+    topology.executes("count-0", 500)
+    assert topology.after()["count-0"]["executed"] == 100.0

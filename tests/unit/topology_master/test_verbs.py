@@ -17,14 +17,15 @@ EXECUTED = "ardea_instance_tuples_executed_total"
 
 
 def test_a_task_that_is_gone_is_no_process_and_its_component_keeps_what_it_has_counted():
+    """Another task of its name may have come since: the one with number 3."""
     meeting, heard = Meeting(), Heard(0.0, 1000.0)
-    for name, task in (("count-0", 3), ("count-7", 9)):
+    for name, task in (("count-0", 3), ("count-0", 9), ("count-7", 10)):
         of_task = TaskSummary(name, "count", task, 1, {}, {EXECUTED: (5.0,)}, {})
         heard.overview.accept(msgspec.msgpack.encode(Summary(1, 1, [of_task])), 0.0)
     verbs = Verbs(meeting.master, heard, "token", "master", lambda: 1000.0)
     status = status_in(verbs.answer(Ask(verb="status", token="token"), PROTOCOL, 1.0), PROTOCOL, "words")
-    assert [row.process for row in status.processes] == ["count-0"]
-    assert status.components["count"].executed == 10
+    assert [(row.process, row.task) for row in status.processes] == [("count-0", 3)]
+    assert status.components["count"].executed == 15
 
 
 def test_who_asks_for_an_update_hears_of_that_one_though_another_was_the_last():
