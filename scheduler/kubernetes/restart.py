@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ardea.errors import NotFound, TimedOut, Unreachable
+from ardea.errors import ClusterError, NotFound, TimedOut
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.protocol.incarnations import life_of
 from ardea.scheduler.control import ControlPort, Status, waiting_for
@@ -96,15 +96,22 @@ class Restart:
         """Tells the supervisor; False: its container has ended meanwhile."""
         while True:
             try:
-                self._cluster.execute(pod, container, _ORDER)
-                return True
-            except (NotFound, Unreachable):
-                seen = [each for each in pods_of(self._cluster, self._found.id) if each["metadata"]["name"] == pod]
-                if not any(container in self._running(each) for each in seen):
-                    return False
+                return self._told(pod, container)
+            except (NotFound, ClusterError):
                 if self._clock() >= deadline:
                     raise
             self._pause(LOOK_EVERY)
+
+    def _told(self, pod: str, container: str) -> bool:
+        """One attempt; NotFound or a ClusterError: it failed, and the container may run."""
+        try:
+            self._cluster.execute(pod, container, _ORDER)
+        except (NotFound, ClusterError):
+            seen = [each for each in pods_of(self._cluster, self._found.id) if each["metadata"]["name"] == pod]
+            if any(container in self._running(each) for each in seen):
+                raise
+            return False
+        return True
 
     def _missing(self, before: Status | None, tasks: set[str]) -> str:
         """For whom it waits; empty when all are back."""
@@ -117,7 +124,7 @@ class Restart:
         return waiting_for(now).removeprefix("waiting for ") or ", ".join(late[:4])
 
     def _status(self) -> Status | None:
-        """None: the master does not answer now."""
-        with contextlib.suppress(Unreachable):
+        """None: the master does not answer now, or cannot be asked."""
+        with contextlib.suppress(ClusterError):
             return self._control.ask("status")
         return None

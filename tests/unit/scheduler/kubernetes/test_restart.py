@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ardea.errors import TimedOut, Unreachable
+from ardea.errors import ClusterError, TimedOut, Unreachable
 from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.kubernetes import names, pods
 from ardea.scheduler.kubernetes.restart import LOOK_EVERY, Restart
@@ -19,6 +19,7 @@ class Two:
 
     def __init__(self, inputs):
         self.now, self.told, self.broken, self.ends = 0.0, [], (), True
+        self.away, self.refuses = [], []
         self.found = SimpleNamespace(id="sums-1", inputs=inputs)
         self.namespace = "here"
         self.lives, self.states, self.tasks = {}, {}, {}
@@ -30,7 +31,13 @@ class Two:
             self.states |= {(plan.number, name): "running" for name in containers}
             self.states[plan.number, "prepare"] = "terminated"
 
+    def answers(self):
+        """Not as long as its API server is away, which it is as soon as one container was told."""
+        if self.told and self.away:
+            raise self.away.pop()
+
     def list(self, _kind, _selector):
+        self.answers()
         jobs = pods.jobs(self.found.inputs, OWNER)[-2:]
         return [
             {
@@ -53,6 +60,7 @@ class Two:
     def execute(self, pod, container, _argv):
         where = int(pod[-1]), container
         assert self.states[where] == "running"
+        self.answers()
         if container in self.broken:
             if self.ends:
                 self.states[where] = "terminated"
@@ -62,6 +70,8 @@ class Two:
             self.lives[self.tasks[where]] += 1
 
     def ask(self, _verb):
+        if self.refuses:
+            raise self.refuses.pop()
         tasks = {name: SimpleNamespace(life=incarnation(1, life)) for name, life in self.lives.items()}
         return SimpleNamespace(missing_containers=[], silent_tasks=[], begins="", tasks=tasks)
 
@@ -106,6 +116,24 @@ def test_one_that_runs_and_cannot_be_told_is_told_again_until_the_time_is_over(c
     with pytest.raises(Unreachable, match="the connection broke"):
         cluster.restart()
     assert cluster.now == pytest.approx(5.0, abs=LOOK_EVERY)
+
+
+@pytest.mark.parametrize("error", [Unreachable("nobody answers"), ClusterError("too many requests")])
+def test_a_cluster_that_does_not_answer_for_a_moment_is_asked_again(cluster, error):
+    """It cannot say either whether the container runs that could not be told."""
+    cluster.away = [error] * 3
+    cluster.restart()
+    assert (set(cluster.told), len(cluster.told)) == (all_but(), 8)
+    assert cluster.now == pytest.approx(2 * LOOK_EVERY)
+    cluster.away = [error] * 99
+    with pytest.raises(ClusterError, match=str(error)):
+        cluster.restart()
+
+
+def test_a_cluster_that_refuses_a_question_for_the_master_is_asked_again(cluster):
+    cluster.refuses = [ClusterError("it is forbidden")] * 2
+    cluster.restart()
+    assert set(cluster.told) == all_but()
 
 
 def test_tasks_that_were_told_are_waited_for(cluster):
