@@ -78,7 +78,7 @@ class Saving:
                 if (done := self._left()) is not None:
                     return done
                 if isinstance(error, NotFound):
-                    raise Refused(error.message, hint=self._whole_if) from error
+                    raise Refused(error.message, hint=error.hint or self._whole_if) from error
                 silent = f": {error.message}"
                 self._tell("waiting for the topology master")
             else:

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable
 
-from ardea.errors import ArdeaError, ClusterError, Unreachable
+from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.scheduler.control import ControlPort, Status
 from ardea.state.records import RunState
@@ -61,21 +61,15 @@ class Updating:
 
         Raises:
             Refused: it was refused, or put back: the topology goes on as it was, or waits for processes of its former
-                plan that do not come up either; or it has ended meanwhile.
+                plan that do not come up either; or it has ended meanwhile, or is not to be found.
             Unreachable: no master answered for a while; the same again finishes what is half done.
         """
         silent_until = self._clock() + self._silence
         while True:
             try:
                 status = self._ask()
-            except Unreachable:
-                if self._ended():  # by the new plan perhaps, which may have had little to do
-                    topology = self._request.wanted.topology
-                    raise Refused(
-                        f"{topology} has ended, before its master said by which plan",
-                        hint=f"`ardea describe {topology}` shows how it ended; what has FAILED is submitted again "
-                        "under its name, with --from if there is a savepoint",
-                    ) from None
+            except (Unreachable, NotFound) as error:
+                self._unless_over(error)
                 if self._clock() >= silent_until:
                     raise
                 self._tell("waiting for the topology master")
@@ -89,6 +83,18 @@ class Updating:
                 return
             self._pause(LOOK_EVERY)
 
+    def _unless_over(self, error: Unreachable | NotFound) -> None:
+        """Refused where a master that does not answer will not do so later either."""
+        if self._ended():  # by the new plan perhaps, which may have had little to do
+            topology = self._request.wanted.topology
+            raise Refused(
+                f"{topology} has ended, before its master said by which plan",
+                hint=f"`ardea describe {topology}` shows how it ended; what has FAILED is submitted again "
+                "under its name, with --from if there is a savepoint",
+            ) from None
+        if isinstance(error, NotFound):
+            raise Refused(error.message, hint=error.hint) from error
+
     def _ask(self) -> Status:
         """With the plan, unless the last answer was that an update is under way."""
         request, again, self._under_way = self._request, self._under_way, False
@@ -97,7 +103,7 @@ class Updating:
             if again:
                 return self._control.ask("status", patience=ASK_PATIENCE)
             return self._control.ask("update", patience=ASK_PATIENCE, body=self._body, **arguments)
-        except Unreachable:
+        except (Unreachable, NotFound):
             raise
         except ClusterError as error:  # of the way to the master, which may work by the new plan by now
             raise Unreachable(error.message, hint=error.hint) from error

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ardea import Grouping, Topology
-from ardea.errors import Unreachable, UserError
+from ardea.errors import NotFound, Unreachable, UserError
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
@@ -205,3 +205,15 @@ def test_when_the_master_is_silent_the_end_that_is_stored_counts(final, told):
     with pytest.raises(Refused if final else Unreachable, match=told):
         work.update()
     assert control.ask.call_count == (1 if final else 3)
+
+
+@pytest.mark.parametrize(("final", "told"), [(True, "pair-1 has ended"), (False, "the token cannot be read")])
+def test_a_topology_that_is_not_found_does_not_go_on_as_it_was(final, told):
+    """It is gone, or another user's."""
+    control = Mock(ask=Mock(side_effect=NotFound("the token cannot be read", hint="it belongs to another user")))
+    request = UpdateRequest(id="w", wanted=definition(Pair), base=1, patience=60.0)
+    work = Updating(control, request, Mock(), ended=lambda: final, clock=lambda: 0.0, pause=Mock())
+    with pytest.raises(Refused, match=told) as refusal:
+        work.update()
+    assert "the topology goes on" not in refusal.value.hint
+    assert final or refusal.value.hint == "it belongs to another user"

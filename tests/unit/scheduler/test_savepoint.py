@@ -88,6 +88,9 @@ def test_a_topology_that_is_gone_does_not_go_on(tmp_path):
     with pytest.raises(Refused, match="words-1 is gone") as refusal:
         save(says("copying"), NotFound("words-1 is gone"), ends=True, why=lambda: None)
     assert refusal.value.hint == "the savepoint is whole if /there/savepoint.json is there"
+    with pytest.raises(Refused, match="its token cannot be read") as refusal:
+        save(NotFound("its token cannot be read", hint="it belongs to another user"))
+    assert refusal.value.hint == "it belongs to another user"
     Folder(tmp_path).write(DESCRIPTION, [encode(STORED)])
     done, *_ = save(says("copying"), NotFound("words-1 is gone"), folder=str(tmp_path), ends=True, why=lambda: None)
     assert (done.step, done.number) == ("done", 5)
