@@ -106,7 +106,8 @@ async def _log(desk: Desk, request: Request) -> Response:
 
 def _read(logs: Logs, wanted: Wanted) -> Log:
     """The last lines of each process, as they are now."""
-    most = min(wanted.tail, MOST_IN_ALL // max(1, len(logs.names(wanted.selection))))
+    named = len(logs.names(wanted.selection))  # of a name in all containers, of which one may be wanted
+    most = min(wanted.tail, MOST_IN_ALL // (1 if wanted.process else max(1, named)))
     kept: defaultdict[str, deque[Line]] = defaultdict(lambda: deque(maxlen=most))
     passed, cut, deadline = 0, False, clock() + READ_WITHIN
     for line in wanted.lines(logs, follow=False):

@@ -88,6 +88,18 @@ def test_the_last_lines_are_those_of_each_process(browser, submit, monkeypatch):
     assert [each["text"] for each in told["lines"]] == ["line 4", "line 4"], "all of them have a bound"
 
 
+def test_one_process_of_a_container_has_as_many_lines_as_are_asked_for(browser, submit, monkeypatch):
+    """However many containers have a process of that name."""
+    submit()
+    labels = [f"container-{number}/stream-manager" for number in (1, 2)]
+    monkeypatch.setattr(Paper, "names", lambda *_: labels)
+    both = [LogLine(label, f"line {number}") for label in labels for number in range(5)]
+    monkeypatch.setattr(Paper, "lines", lambda *_, **__: iter(both))
+    monkeypatch.setattr(log_routes, "MOST_IN_ALL", 3)
+    told = browser.get(f"/topologies/Endless/logs/{labels[0]}?tail=3", ACT).json()
+    assert [each["text"] for each in told["lines"]] == ["line 2", "line 3", "line 4"]
+
+
 def test_an_answer_that_takes_too_long_says_that_it_is_cut(browser, submit, monkeypatch):
     submit()
     now = itertools.count(100.0)
