@@ -18,7 +18,8 @@ function choice(id) {
  * A table.
  *
  * @param columns each `{title, cell(row), by(row)?, number?, wide?}`; a column with `by` can be sorted.
- * @param rows any objects; `key(row)` tells them apart, `text(row)` is what a search looks through.
+ * @param rows any objects; `key(row)` tells them apart, those that it does not by their order; `text(row)` is what a
+ *   search looks through.
  * @param redraw is called when somebody has chosen something.
  */
 export function table({ id, label, columns, rows, key, text, redraw, find = "Search", tone, extra = null, empty }) {
@@ -26,6 +27,7 @@ export function table({ id, label, columns, rows, key, text, redraw, find = "Sea
   const found = sorted(wanted(rows, text, chosen.wanted), columns, chosen);
   chosen.first = Math.min(chosen.first, Math.max(0, Math.floor((found.length - 1) / PAGE) * PAGE));
   const page = found.slice(chosen.first, chosen.first + PAGE);
+  const keys = apart(page.map((row) => key(row)));
   const change = (values) => {
     Object.assign(chosen, values);
     redraw();
@@ -54,7 +56,7 @@ export function table({ id, label, columns, rows, key, text, redraw, find = "Sea
         h(
           "tbody",
           null,
-          page.map((row) => line(row, columns, key(row), tone?.(row))),
+          page.map((row, index) => line(row, columns, keys[index], tone?.(row))),
         ),
       ),
       found.length === 0 &&
@@ -99,6 +101,15 @@ function sorted(rows, columns, { sort, down }) {
       ? String(one).localeCompare(String(other), "en", { numeric: true })
       : one - other;
   return [...rows].sort((one, other) => (down ? order(value(other), value(one)) : order(value(one), value(other))));
+}
+
+/** The keys, of which equal ones are numbered: `render` knows siblings by them. */
+function apart(keys) {
+  const times = new Map();
+  return keys.map((key) => {
+    times.set(key, (times.get(key) ?? 0) + 1);
+    return times.get(key) === 1 ? key : `${key}#${times.get(key)}`;
+  });
 }
 
 function heading(column, chosen, change) {

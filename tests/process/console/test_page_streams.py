@@ -112,6 +112,28 @@ def test_a_page_of_a_name_goes_on_to_the_next_run_and_asks_for_what_it_shows(pag
     assert eventually(lambda: page.run(asked), 20, "the dry run is asked for") == ["api/v1/topologies/Made-2/activate"]
 
 
+def master(pid: int) -> dict[str, object]:
+    end = {"last_end": None, "last_reason": "", "crash_loop": ""}
+    lives = {"pid": pid, "life": 1, "restarts": 0}
+    return {"container": 0, "name": "topology-master", "state": "running", **lives, **end}
+
+
+def test_two_masters_are_two_rows_however_often_they_are_drawn(page):
+    """Nothing tells whose figures are whose."""
+    rows = [{"component": "", "task": "topology-master", "container": 0, "cpu": cpu} for cpu in (0.25, 0.75)]
+    top = TOP | {"rows": [each | {"resident_memory_bytes": 5000} for each in rows]}
+    first, second = (DESCRIPTION | {"processes": [master(pid), master(pid + 1)]} for pid in (4711, 4713))
+    streams(page, [["topology", first], ["plan", PLAN], ["top", top]], [["topology", second], ["plan", PLAN]])
+    page.go("/t/Made/containers")
+    page.shows("4711", "4712")
+    page.run("endOfStream()")
+    page.shows("4713", "4714")
+    found = "return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)"
+    rows = [row for row in page.run(found) if "topology-master" in row]
+    assert len(rows) == 2, rows
+    assert not re.search(r"0\.25|0\.75", "".join(rows))
+
+
 HIDE = """
 Object.defineProperty(document, "hidden", {value: arguments[0], configurable: true});
 document.dispatchEvent(new Event("visibilitychange"));

@@ -82,17 +82,20 @@ function summary(known, number) {
 
 /** Processes with their lives. */
 function processTable(known, rows, id) {
-  const used = new Map(
-    [...model.tasks(known.top), ...model.managers(known.top)].map((row) => [`${row.task}/${row.container}`, row]),
+  const key = (row) => `${row.container}/${row.name}`;
+  const own = single(rows, key);
+  const used = single(
+    [...model.tasks(known.top), ...model.managers(known.top)],
+    (row) => `${row.container}/${row.task}`,
   );
-  const use = (row, field) => (used.get(`${row.name}/${row.container}`) ?? used.get(`${row.name}/null`))?.[field];
+  const use = (row, field) => own.get(key(row)) && (used.get(key(row)) ?? used.get(`null/${row.name}`))?.[field];
   const tasks = new Set(model.tasks(known.top).map((row) => row.task));
   return table({
     id,
     label: "Processes",
     find: "Search by name, state or reason",
     rows,
-    key: (row) => `${row.container}/${row.name}`,
+    key,
     text: (row) => `${row.name} ${row.state} ${row.last_reason}`,
     redraw: known.redraw,
     tone: (row) => (row.crash_loop ? "failing" : ""),
@@ -135,6 +138,13 @@ function processTable(known, rows, id) {
       },
     ],
   });
+}
+
+/** Rows by key; null where several have it: of two masters nobody says which figures are whose. */
+function single(rows, key) {
+  const found = new Map();
+  for (const row of rows) found.set(key(row), found.has(key(row)) ? null : row);
+  return found;
 }
 
 /** What the log of a process is asked for by. */
