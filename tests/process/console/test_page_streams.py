@@ -85,17 +85,21 @@ def streams(page: Browser, *all_: list[list[object]]) -> None:
 
 def test_what_a_new_stream_does_not_have_is_not_shown_as_present(page):
     stale = {"state": "stale", "as_of": 1, "reason": "nobody answers"}
-    silent = DESCRIPTION | {"health": {"state": "UNREACHABLE", "troubles": []}, "reading": stale}
-    gone = DESCRIPTION | {"reading": {"state": "over", "as_of": 1, "reason": "it is gone"}}
+    update = {"step": "switching", "late": []}
+    status = {"acting": "", "update": update, "missing_containers": [2], "silent_tasks": [], "errors": [], "erring": []}
+    last = DESCRIPTION | {"status": status}
+    silent = last | {"health": {"state": "UNREACHABLE", "troubles": []}, "reading": stale}
+    gone = last | {"reading": {"state": "over", "as_of": 1, "reason": "it is gone"}}
     streams(page, ALL, [["topology", silent], ["plan", PLAN]], [["topology", gone]])
     page.shows("RUNNING", "HEALTHY", "update is under way", "Kill")
     page.run("endOfStream()")
-    page.shows("UNREACHABLE", "stale", "The master does not answer", "Kill")
+    page.shows("UNREACHABLE", "stale", "The master does not answer", "Kill", "An update is switching", "Not registered")
     assert "HEALTHY" not in page.text()
     assert "is under way" not in page.text()
     page.run("endOfStream()")
     page.shows("over: what was said of it last")
     assert not {"RUNNING", "UNREACHABLE", "HEALTHY", "Kill", "Deactivate"} & set(page.text().split())
+    assert not re.search("An update is switching|Not registered", page.text())
 
 
 def test_a_page_of_a_name_goes_on_to_the_next_run_and_asks_for_what_it_shows(page):

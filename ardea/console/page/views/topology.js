@@ -172,7 +172,8 @@ function tabs(known, tab, health) {
 
 /** What somebody has to know before anything else. */
 function notices(known, health) {
-  const { describe, status, feed } = known;
+  const { describe, feed } = known;
+  const status = known.over ? null : known.status;
   const found = [];
   const reading = feed.readings.topology;
   if (reading?.state === "stale" && reading.why && feed.link.state === "live") {
