@@ -49,14 +49,16 @@ window.asked = [];
 window.fetch = async (where, options) => {
   if (!where.includes("/topologies/Made")) return real(where, options);
   window.asked.push(where);
-  if (!where.endsWith("/events")) return Response.json({what: "made up"}, {status: 503});
-  const now = streams.shift();
+  const line = {process: "numbers-0", text: `it is logged by ${where.split("/")[3]}`};
+  const log = where.includes("/logs/") ? [["lines", {lines: [line], left_out: 0}]] : null;
+  if (!log && !where.endsWith("/events")) return Response.json({what: "made up"}, {status: 503});
+  const now = log ?? streams.shift();
   if (now === undefined) return new Promise(() => {});
   const text = now.map(([kind, data]) => `event: ${kind}\\ndata: ${JSON.stringify(data)}\\n\\n`).join("");
   const body = new ReadableStream({
     start(out) {
       out.enqueue(new TextEncoder().encode(text));
-      window.endOfStream = () => out.close();
+      if (!log) window.endOfStream = () => out.close();
     },
   });
   return new Response(body, {headers: {Date: new Date(window.consoleNow ?? Date.now()).toUTCString()}});
@@ -114,6 +116,20 @@ def test_a_page_of_a_name_goes_on_to_the_next_run_and_asks_for_what_it_shows(pag
     page.press("Activate")
     asked = "return asked.filter((each) => each.endsWith('/activate'))"
     assert eventually(lambda: page.run(asked), 20, "the dry run is asked for") == ["api/v1/topologies/Made-2/activate"]
+
+
+def test_the_log_of_a_name_goes_on_to_the_next_run_with_its_last_lines(page):
+    second = DESCRIPTION | {"id": "Made-2"}
+    streams(page, ALL, [["topology", second], ["plan", PLAN]])
+    page.shows("Made-1")
+    page.go("/t/Made/logs")
+    page.shows("it is logged by Made-1")
+    page.run("endOfStream()")
+    page.shows("it is logged by Made-2")
+    assert "it is logged by Made-1" not in page.text()
+    [first, next_] = page.run("return asked.filter((each) => each.includes('/logs/'))")
+    assert next_ == first.replace("Made-1", "Made-2")
+    assert "tail=500" in next_
 
 
 def master(pid: int) -> dict[str, object]:

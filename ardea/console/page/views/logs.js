@@ -81,6 +81,8 @@ class Log {
   #level = "";
   #follows = true;
   #level_ = "";
+  /** The id of the run whose log is in the box; undefined: nobody has said it yet. */
+  #run;
 
   constructor(known, which) {
     [this.known, this.which] = [known, which];
@@ -146,6 +148,9 @@ class Log {
   }
 
   draw() {
+    const run = this.known.describe?.id;
+    if (this.#run !== undefined && run !== this.#run) this.begin();
+    this.#run = run;
     this.#flush();
     const { state, why, hint } = this.stream.link;
     const trouble = state === "gone" || state === "refused" || state === "unknown";
