@@ -94,8 +94,12 @@ function broken(error, signal) {
   return new Refused(0, late ? { what: "the console has not answered in time" } : {});
 }
 
-/** Events of `where` as `{event, data}`, until the stream ends, breaks or is silent.  Throws `Refused`. */
-export async function* events(where, { signal, silence = SILENCE } = {}) {
+/**
+ * Events of `where` as `{event, data}`, until the stream ends, breaks or is silent.  Throws `Refused`.
+ *
+ * @param alive is called whenever something has come, be it no event: the console says so four times a minute.
+ */
+export async function* events(where, { signal, alive = () => {}, silence = SILENCE } = {}) {
   const quiet = new AbortController();
   const both = AbortSignal.any([signal, quiet.signal]);
   let timer = setTimeout(() => quiet.abort(new DOMException("", "TimeoutError")), silence);
@@ -108,6 +112,7 @@ export async function* events(where, { signal, silence = SILENCE } = {}) {
       if (done) return;
       clearTimeout(timer);
       timer = setTimeout(() => quiet.abort(new DOMException("", "TimeoutError")), silence);
+      alive();
       yield* parser.feed(value);
     }
   } catch (error) {

@@ -32,7 +32,12 @@ export class Reading {
     if (this.state === "live") this.state = "stale";
   }
 
-  /** Seconds since somebody has said so; `connected`: whether news would come now. */
+  /** The stream by which it came goes on, and would have said what is no longer so. */
+  lasts() {
+    if (this.state === "live") this.heard = performance.now();
+  }
+
+  /** Seconds since it was known to be so; `connected`: whether news would come now. */
   age(connected) {
     if (this.asOf !== null) return Math.max(0, ago(this.asOf));
     return connected && this.state === "live" ? 0 : (performance.now() - this.heard) / 1000;
@@ -125,7 +130,8 @@ export class Feed extends Repeated {
   constructor(where, changed) {
     super(async (signal, arrived) => {
       let begun = false;
-      for await (const { event, data } of events(where, { signal })) {
+      const alive = () => begun && Object.values(this.readings).forEach((each) => each.lasts());
+      for await (const { event, data } of events(where, { signal, alive })) {
         if (!begun) this.fade();
         begun = true;
         this.#take(event, new Reading(JSON.parse(data)));

@@ -54,11 +54,14 @@ window.fetch = async (where, options) => {
   if (!log && !where.endsWith("/events")) return Response.json({what: "made up"}, {status: 503});
   const now = log ?? streams.shift();
   if (now === undefined) return new Promise(() => {});
+  if (now === null) return Response.json({what: "made up"}, {status: 503});
   const text = now.map(([kind, data]) => `event: ${kind}\\ndata: ${JSON.stringify(data)}\\n\\n`).join("");
   const body = new ReadableStream({
     start(out) {
       out.enqueue(new TextEncoder().encode(text));
-      if (!log) window.endOfStream = () => out.close();
+      if (log) return;
+      window.endOfStream = () => out.close();
+      window.ping = () => out.enqueue(new TextEncoder().encode(": ping\\n\\n"));
     },
   });
   return new Response(body, {headers: {Date: new Date(window.consoleNow ?? Date.now()).toUTCString()}});
@@ -79,8 +82,11 @@ def page(tmp_path) -> Iterator[Browser]:
         shown.stop()
 
 
-def streams(page: Browser, *all_: list[list[object]]) -> None:
-    """What is said of the topology ``Made`` one after the other; each stream lasts until the test ends it."""
+def streams(page: Browser, *all_: list[list[object]] | None) -> None:
+    """What is said of the topology ``Made`` one after the other; each stream lasts until the test ends it.
+
+    None: there is no stream, the console is gone for a moment.
+    """
     page.run(MADE_UP, list(all_))
     page.go("/t/Made")
 
@@ -179,3 +185,21 @@ def test_an_age_is_by_the_clock_of_the_console(page):
     page.shows("What is shown is")
     [age] = re.findall(r"stale, (\d+) s old", page.text())
     assert 44 <= int(age) < 120
+
+
+LATER = """
+const now = performance.now.bind(performance);
+window.later = 0;
+performance.now = () => now() + window.later;
+"""
+
+
+def test_what_is_shown_is_as_old_as_the_console_is_silent(page):
+    """And not as old as what was said last: that holds as long as nothing else is said."""
+    page.run(LATER)
+    streams(page, ALL, None)
+    page.shows("HEALTHY", "live")
+    page.run("window.later = 5 * 3600 * 1000; ping()")
+    page.run("endOfStream()")
+    page.shows("The console is gone", "What is shown here is")
+    assert re.search(r"What is shown here is \d+ s old", page.text())

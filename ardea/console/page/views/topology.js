@@ -103,8 +103,10 @@ function knownOf(page, feed) {
       this.history.open();
       return this.history;
     },
+    /** Seconds since all that is shown was known to be so; null: there is nothing. */
     oldest() {
-      const ages = Object.values(feed.readings).map((reading) => reading.age(false));
+      const heard = [feed.readings.topology, feed.readings.top].filter(Boolean);
+      const ages = heard.map((reading) => reading.age(false));
       return ages.length ? Math.max(...ages) : null;
     },
   };
