@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -86,16 +85,15 @@ class Window:
     def __init__(self, spouts: Collection[str], length: float = WINDOW) -> None:
         """``spouts``: whose latency is that of their trees; ``length`` in seconds."""
         self._spouts, self._length = spouts, length
-        self._readings: deque[tuple[float, dict[tuple[int, str, int], ProcessTotals]]] = deque()
+        self._readings: deque[tuple[float, dict[tuple[int, str], list[ProcessTotals]]]] = deque()
 
     def observe(self, now: float, processes: Iterable[ProcessTotals]) -> None:
         """What the master says at ``now`` (seconds, steady)."""
-        reading: dict[tuple[int, str, int], ProcessTotals] = {}
+        reading: dict[tuple[int, str], list[ProcessTotals]] = {}
         for each in processes:
             # A task keeps its name wherever it goes; each container has its own managers, and 0 may have two masters.
             container = -1 if each.component else each.container
-            number = next(n for n in itertools.count() if (container, each.process, n) not in reading)
-            reading[container, each.process, number] = each
+            reading.setdefault((container, each.process), []).append(each)
         self._readings.append((now, reading))
         while len(self._readings) > 2 and now - self._readings[1][0] >= self._length:
             self._readings.popleft()
@@ -117,8 +115,8 @@ class Window:
         elapsed = now - since
         tasks: dict[str, list[tuple[ProcessTotals, Totals]]] = {}
         managers = []
-        for key, process in last.items():
-            lately = _since(process.totals, first[key].totals if key in first else None)
+        for process, earlier in _pairs(first, last):
+            lately = _since(process.totals, earlier.totals if earlier else None)
             if process.component:
                 tasks.setdefault(process.component, []).append((process, lately))
             elif process.totals.tasks:  # its container may be gone
@@ -163,6 +161,16 @@ class Window:
             threads=lately.threads,
             watermark_lag=lately.watermark_lag_seconds,
         )
+
+
+def _pairs(
+    first: Mapping[tuple[int, str], Sequence[ProcessTotals]], last: Mapping[tuple[int, str], Sequence[ProcessTotals]]
+) -> Iterator[tuple[ProcessTotals, ProcessTotals | None]]:
+    """Each process of the last reading, with what the first one says of it."""
+    for key, present in last.items():
+        # Only their order tells two masters apart: where one has come or is forgotten, nobody knows whose is whose.
+        known = first.get(key, ())
+        yield from zip(present, known if len(known) == len(present) else [None] * len(present), strict=True)
 
 
 def _since(totals: Totals, earlier: Totals | None) -> Totals:

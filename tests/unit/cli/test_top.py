@@ -56,6 +56,16 @@ def test_two_masters_are_two_rows():
     assert [row.cpu for row in window.rows()] == [0.5, 0.25]
 
 
+@pytest.mark.parametrize(("before", "after"), [((10.0, 5000.0), (5001.0,)), ((50.0,), (60.0, 51.0))])
+def test_when_a_master_comes_or_is_forgotten_nobody_has_the_rates_of_another(before, after):
+    """Only their order tells them apart."""
+    window = Window(())
+    for now, cpu in ((0.0, before), (5.0, after), (10.0, [each + 1 for each in after])):
+        window.observe(now, [ProcessTotals(0, "topology-master", "", -1, Totals(tasks=1, cpu_seconds=n)) for n in cpu])
+        assert all(row.cpu <= 0.2 for row in window.rows())
+    assert [row.cpu for row in window.rows()] == [0.2] * len(after)
+
+
 def test_cpu_and_memory_are_those_of_the_processes():
     window = Window({"numbers"})
     window.observe(0.0, [process("add", 0, cpu_seconds=50.0), process("add", 1, cpu_seconds=1.0)])
