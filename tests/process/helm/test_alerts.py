@@ -441,18 +441,33 @@ def test_a_failure_is_not_told_again_after_a_good_run_of_the_same_name(tmp_path)
     assert firing({**ended("FAILED", 10), **good}, tmp_path, range(20, 75)) == set()
 
 
+def of_next_pod(name: str) -> str:
+    return name.replace("}", ', pod="next"}')
+
+
 def runs_again(minutes: int) -> Played:
     """The same manifest is applied again five minutes after it has FAILED; all of it goes after so many more."""
     before = {name: values.removesuffix(" stale") for name, values in ended("FAILED").items() if name in NOBODY}
-    names = {name: name.replace("}", ', pod="next"}') for name in NOBODY}
-    again = {names[name]: f"_x25 {int(SOUND[name][0])}x{minutes} stale" for name in NOBODY}
+    again = {of_next_pod(name): f"_x25 {int(SOUND[name][0])}x{minutes} stale" for name in NOBODY}
     return {**{name: f"{values} stale" for name, values in before.items()}, **again, LEASES: f"2x{LONG}"}
 
 
 def test_a_topology_that_runs_again_under_its_id_has_its_alerts_again(tmp_path):
-    silent = BEATS.replace("}", ', pod="next"}')
+    silent = of_next_pod(BEATS)
     assert firing({**runs_again(60), silent: "_x25 0+60x60"}, tmp_path, range(26, 75)) == {"ArdeaManagerSilent"}
     assert firing({**runs_again(60), up(1): "_x25 1x10 0x50"}, tmp_path, range(46, 75)) == {"ArdeaMetricsMissing"}
+
+
+def test_a_topology_that_runs_again_under_its_id_and_loses_its_master_is_told_of(tmp_path):
+    """Nobody says any more that it runs."""
+    of_master = [MASTER, build(0), up(0), *map(state, (*FINAL, "RUNNING", "PAUSED", "ENDING"))]
+    of_master += [containers(kind) for kind in ("registered", "missing")]
+    lost = {of_next_pod(name): f"_x25 {int(SOUND[name][0])}x9 stale" for name in of_master}
+    played = {**runs_again(60), **lost, of_next_pod(HEARS): "_x25 1x9 0x50"}
+    assert firing(played, tmp_path, range(26, 35)) == set()
+    assert firing(played, tmp_path, [38]) == firing(played, tmp_path, range(38, 75)) == {"ArdeaMasterMissing"}
+    heard = {**runs_again(60), **lost}
+    assert firing(heard, tmp_path, range(46, 75)) == {"ArdeaMetricsMissing"}, "a container hears a master"
 
 
 def test_a_topology_that_runs_again_under_its_id_and_vanishes_is_told_of(tmp_path):

@@ -123,7 +123,7 @@ def test_rules_are_rendered_for_the_namespace():
     alerts = {each["alert"]: each for each in rules if "alert" in each}
     assert alerts.keys() == {alert["alert"] for alert in ALERTS} - {"ArdeaTaskSaturated"}
     assert not re.search("NAMESPACE|SERVERS|RUNBOOK", json.dumps(rules))
-    assert [each.keys() for each in rules if "record" in each] == [{"record", "expr"}]
+    assert [each.keys() for each in rules if "record" in each] == [{"record", "expr"}] * 2
     missing = alerts["ArdeaMasterMissing"]
     assert 'namespace="prod"' in missing["expr"]
     assert missing["labels"] == {"severity": "critical", "team": "streaming"}
