@@ -39,8 +39,8 @@ LIFE = f'ardea_process_life{{{TOPOLOGY}, container="1", process="count-0"}}'
 PROCESS = f'{TOPOLOGY}, container="1", process="count-0", component="count", task="3"'
 A_LIFE_EACH_TWO_MINUTES = " ".join(str(minute // 2) for minute in range(MINUTES + 1))
 
-A_LIFE_EACH_SIX_MINUTES = " ".join(str(minute // 6) for minute in range(MINUTES + 1))
-"""As the kubelet gives them to a container that is killed for its memory, in the end."""
+A_LIFE_EACH_SIX_MINUTES = " ".join(str((minute + 2) // 6) for minute in range(MINUTES + 1))
+"""As the kubelet gives them to a container that is killed for its memory, in the end; each death is a rollback."""
 
 
 def build(container: int, topology: str = TOPOLOGY) -> str:
@@ -243,7 +243,11 @@ CASES: dict[str, tuple[list[Played], list[Played]]] = {
         ],
     ),
     "ArdeaRollbacks": (
-        [{ROLLBACKS: "0+1x30"}, {ROLLBACKS: "0x28 2x2", ROLLBACKS.replace("task", "error"): "0x26 3x4"}],
+        [
+            {ROLLBACKS: "0+1x30"},
+            {ROLLBACKS: "0x28 2x2", ROLLBACKS.replace("task", "error"): "0x26 3x4"},
+            {ROLLBACKS: A_LIFE_EACH_SIX_MINUTES},
+        ],
         [{ROLLBACKS: "0x28 3x2"}, {ROLLBACKS.replace("task", "update"): "0+1x30"}],
     ),
     "ArdeaStateNotRestored": (
