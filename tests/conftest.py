@@ -28,6 +28,16 @@ T = TypeVar("T")
 # Whatever a test starts inherits this variable, so that a process that lost its parent is still recognised as ours.
 MARK = "ARDEA_TEST_RUN"
 
+# By these Rich and Typer decide on colours and widths.
+LOOKS = (
+    *("COLUMNS", "LINES", "TERMINAL_WIDTH"),
+    *("FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+)
+TRACING = "OTEL_"
+
+# No proxy is asked for these; pip, which a test starts, may need one for the others.
+LOCAL = "localhost,127.0.0.1"
+
 # The parent of the kernel's own threads, on Linux.
 KERNEL = "2"
 
@@ -52,6 +62,17 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("dev", deadline=None, max_examples=share(EXAMPLES), suppress_health_check=calm)
     settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_sessionstart() -> None:
+    """Tests see nothing of the environment in which they run that changes what they see.
+
+    What they start inherits that.  Pytest itself has chosen its colours by now.
+    """
+    for name in [name for name in os.environ if name in LOOKS or name.startswith(TRACING)]:
+        del os.environ[name]
+    direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    os.environ["no_proxy"] = os.environ["NO_PROXY"] = f"{direct},{LOCAL}" if direct else LOCAL
 
 
 def pytest_report_header() -> str:
