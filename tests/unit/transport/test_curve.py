@@ -64,12 +64,18 @@ class Listener:
         self._undo.callback(dialled.close)
         dialled.send([b"I am " + identity])
 
-    def heard(self, rounds: int = 100) -> set[bytes]:
-        """Whose messages come within so many hundredths of a second."""
-        found = set()
-        for _ in range(rounds):
+    def heard(self, deadline, *expected: bytes, refused: int = 0) -> set[bytes]:
+        """All that has come a second after what is expected has, and after so many were refused."""
+        found: set[bytes] = set()
+
+        def listened() -> bool:
             self.poller.wait(0.01)
-            found |= {frames[0] for _, frames in self.bound.receive(100)}
+            found.update(frames[0] for _, frames in self.bound.receive(100))
+            return found.issuperset(expected) and self.door.refused >= refused
+
+        deadline(listened, f"{expected} come, and {refused} are refused")
+        for _ in range(100):
+            listened()
         return found
 
     def __enter__(self):
@@ -79,7 +85,7 @@ class Listener:
         self._undo.close()
 
 
-def test_only_containers_of_the_topology_get_in():
+def test_only_containers_of_the_topology_get_in(deadline):
     ours, theirs = Issued(), Issued()
     made_up = Keyring(pair()[1], ours.public)
     with Listener(ours) as listener:
@@ -89,40 +95,39 @@ def test_only_containers_of_the_topology_get_in():
         listener.dial(b"m5", Keyring(theirs.secret[holder(2)], ours.public))  # another topology's
         listener.dial(b"m6", theirs.ring(holder(2)))  # that takes us for its own
         listener.dial(b"m7", ours.ring(CALLERS))
-        assert listener.heard() == {b"I am m2"}
-        assert listener.door.refused >= 3
+        assert listener.heard(deadline, b"I am m2", refused=3) == {b"I am m2"}
 
 
-def test_callers_get_in_where_they_may():
+def test_callers_get_in_where_they_may(deadline):
     ours = Issued()
     with Listener(ours, callers=True) as listener:
         listener.dial(b"c1", ours.ring(CALLERS))
         listener.dial(b"c2", Keyring(pair()[1], ours.public))
-        assert listener.heard() == {b"I am c1"}
+        assert listener.heard(deadline, b"I am c1", refused=1) == {b"I am c1"}
 
 
-def test_nobody_gets_in_while_nobody_answers_the_door():
+def test_nobody_gets_in_while_nobody_answers_the_door(deadline):
     ours = Issued()
     with Listener(ours, answers=False) as listener:
         listener.dial(b"m2", ours.ring(holder(2)))
-        assert listener.heard() == set()
+        assert listener.heard(deadline) == set()
 
 
-def test_who_dials_reaches_the_holder_of_the_key_and_nobody_else():
+def test_who_dials_reaches_the_holder_of_the_key_and_nobody_else(deadline):
     ours = Issued()
     with Listener(ours) as listener:
         listener.dial(b"m2", ours.ring(holder(2)), peer=holder(0))
-        assert listener.heard() == set()
+        assert listener.heard(deadline) == set()
 
 
-def test_a_container_that_becomes_known_gets_in_without_dialling_again():
+def test_a_container_that_becomes_known_gets_in_without_dialling_again(deadline):
     ours, public = Issued(), {}
     new, public[holder(3)] = Keyring((fresh := pair())[1], {**ours.public, holder(3): fresh[0]}), fresh[0]
     with Listener(ours) as listener:
         listener.dial(b"m3", new)
-        assert listener.heard(50) == set()
+        assert listener.heard(deadline, refused=1) == set()
         listener.keys.learn({**ours.public, **public})
-        assert listener.heard(500) == {b"I am m3"}
+        assert listener.heard(deadline, b"I am m3") == {b"I am m3"}
 
 
 def test_nothing_that_is_said_can_be_read_on_the_way(deadline):
@@ -132,7 +137,7 @@ def test_nothing_that_is_said_can_be_read_on_the_way(deadline):
     with Listener(ours) as listener, _tap(listener.address, seen) as tapped:
         listener.address = tapped
         listener.dial(b"m2", ours.ring(holder(2)))
-        assert listener.heard() == {b"I am m2"}
+        assert listener.heard(deadline, b"I am m2") == {b"I am m2"}
     assert b"CURVE" in seen
     assert b"I am m2" not in seen
 
