@@ -28,15 +28,17 @@ def walk(node):
 @contextmanager
 def hot():
     """A thread that has one thing to do only."""
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def hot_loop():
+        begun.set()
         while not over.is_set():
             sum(range(100))
 
     thread = threading.Thread(target=hot_loop, name="executor count-0")
     thread.start()
     try:
+        assert begun.wait(60)  # a thread is started before it is in its function
         yield
     finally:
         over.set()
