@@ -23,7 +23,7 @@ def test_it_ends_though_news_come_with_the_end(what, steps):
         for _ in range(steps):
             await asyncio.sleep(0)
         loop.cancel()
-        done, _ = await asyncio.wait([loop], timeout=0.2)
+        done, _ = await asyncio.wait([loop], timeout=10)
         loop.cancel()
         await asyncio.wait([loop], timeout=5)
         return bool(done)
