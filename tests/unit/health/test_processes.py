@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ardea.health.processes import (
@@ -52,14 +54,15 @@ def test_restarts_that_were_asked_for_and_orderly_ends_are_no_crashes():
 
 
 @given(st.lists(st.floats(0, 200), max_size=20), st.floats(0, 300))
+@example([130.0, math.nextafter(CLOSE, 0), 1.0], 0.0)  # which the sum rounds up
 def test_a_crash_loop_has_at_least_three_deaths_and_a_late_last_one(gaps, since):
     now, ends = 0.0, []
     for gap in gaps:
         now += gap
         ends.append(death(now))
-    loop = crash_loop(ends, now + since)
-    wanted = len(ends) >= 3 and since < CLOSE and gaps[-1] < CLOSE and gaps[-2] < CLOSE
-    assert bool(loop) == wanted
+    last = [*(end.time for end in ends[-3:]), now + since]
+    wanted = len(ends) >= 3 and all(after - before < CLOSE for before, after in itertools.pairwise(last))
+    assert bool(crash_loop(ends, now + since)) == wanted
 
 
 def wrote(folder, *names, state="running"):
