@@ -55,7 +55,7 @@ def test_a_value_that_is_named_like_a_credential_is_nowhere(secret, key, way, be
 
 @given(SECRETS, KEYS)
 def test_a_document_has_none(secret, key):
-    assume(secret.strip() not in REDACTED)
+    assume(secret.strip() not in REDACTED and secret.strip() not in key)
     redaction = Redaction()
     redaction.learn_from({key: secret})
     document = redaction.document({key: secret, "list": [secret, {secret: 1}], "said": f"it was {secret}", "n": 5})
