@@ -168,6 +168,7 @@ class Master:
             return
         self.execution.write(self.ending, self.execution.state, drain=wait)
         self._drain_until = now + wait
+        self.updates.ended("the topology is being killed")
         self.savepoints.ended("the topology is being killed")
         if self.departures.running:
             self.departures.forgotten()

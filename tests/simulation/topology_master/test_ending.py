@@ -274,6 +274,28 @@ def test_drain(wait):
             assert set(cluster.record.acked["spout"]) == {row.tup_id for row in cluster.record.emitted["spout"]}
 
 
+def test_a_kill_ends_an_update_whose_plan_is_not_written():
+    """What the update changes would rest, and the plan be written, long before the other branch is done."""
+
+    class Branches(Topology):
+        spout = RowsSpout.of(["row"], [[n] for n in range(1000)]).spec()
+        sink = CollectBolt.spec(inputs=[spout])
+        apart = RowsSpout.of(["row"], [[n] for n in range(1000)]).spec()
+        slow = CollectBolt.spec(inputs=[apart])
+        config = {"topology.max.spout.pending": 20}
+
+    with Cluster(Branches, containers=2, cost={"spout": 0.01, "sink": 0.01, "slow": 0.5}) as cluster:
+        cluster.advance(3)
+        request = cluster.update_request(parallelism={"sink": 2})
+        assert cluster.update(request).step == "draining"
+        cluster.drain(60.0)
+        progress = cluster.update(request)
+        assert (progress.step, progress.reason) == ("refused", "the topology is being killed")
+        cluster.run_until(lambda: cluster.over, 60)
+        assert (cluster.state, cluster.reason, cluster.plan.epoch) == ("KILLED", "", 1)
+        assert len(cluster.record.acked["apart"]) == len(cluster.record.emitted["apart"])
+
+
 @pytest.mark.parametrize("frozen", [1, 2])
 def test_what_has_not_begun_is_not_waited_for(frozen):
     """As while a long import runs; but one spout that has begun is enough to wait for."""
