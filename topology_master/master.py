@@ -142,9 +142,10 @@ class Master:
             self._news = True
 
     def _leaving(self, container: int, now: float) -> None:
-        """An update's own pods go at once; where the topology ends, they all go with it."""
+        """An update's own pods go at once, also once it is over; where the topology ends, they all go with it."""
         self.stories.tell(container_name(container), "wants to leave")
-        if self.updates.running or self.savepoints.ends:
+        removed = container not in self.admissions.plan.containers
+        if removed or self.updates.running or self.savepoints.ends:
             self.orders.leave([container])
         elif self.execution.drain is None and self.ending.phase is Phase.RUNNING:
             self.departures.asked(container, self.admissions.plan, self.ending, now)

@@ -50,7 +50,6 @@ class Orders:
         components: Sequence[str] = (),
         leaving: Sequence[int] = (),
         settle: bool = False,
-        containers: Sequence[int] = (),
     ) -> None:
         """To all that have registered, and to those that register later; in place of the last of its kind."""
         self._version += 1
@@ -64,7 +63,6 @@ class Orders:
             components=components,
             leaving=leaving,
             settle=settle,
-            containers=containers,
         )
         for container in self._admissions.registered:
             _send(container, order)
@@ -113,9 +111,15 @@ class Orders:
         self.give(RESUME)
 
     def leave(self, containers: Sequence[int]) -> None:
-        """These containers may end."""
-        self.give(LEAVE, containers=containers)
-        del self._orders[LEAVE]  # it is for those who have asked, and they ask again
+        """These containers may end.  It is not kept: whoever has asked asks again.
+
+        One that has asked may be of no plan any more.
+        """
+        self._version += 1
+        self._stories.tell(TOPOLOGY, "ordered LEAVE")
+        order = Order(kind=LEAVE, term=self._term, version=self._version, containers=containers)
+        for number in containers:
+            _send(self._admissions.containers[number], order)
 
     def send_plan(self, containers: Sequence[Container]) -> None:
         """The plan in force, or what has changed in it, and whatever was ordered."""

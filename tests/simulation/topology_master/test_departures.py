@@ -7,7 +7,8 @@ from collections import deque
 import pytest
 
 from ardea import Bolt, Grouping, Spout, Topology
-from ardea.testing import Cluster, CollectBolt
+from ardea.testing import Cluster, CollectBolt, RowsSpout
+from ardea.testing.inside import Inside
 
 ROWS = 300
 MODES = {"tracked": {}, "at most once": {"topology.reliability.mode": "ATMOST_ONCE"}}
@@ -131,6 +132,30 @@ def test_an_update_goes_first(first):
         assert cluster.life("manager-3") == 2
         cluster.run_until(lambda: cluster.over, SOON)
         assert set(words(cluster)) == set(WORDS)
+
+
+class Three(Topology):
+    """Each task has a container of its own."""
+
+    count = CollectBolt.spec(inputs=["lines"], par=2)
+    lines = RowsSpout.of(["n"], [[n] for n in range(1000)]).spec()
+    config = {"heron.class.packing.algorithm": "FirstFitDecreasing", "topology.container.max.instances": 1}
+
+
+@pytest.mark.parametrize("mode", [*MODES, "effectively once"])
+def test_a_container_that_an_update_has_removed_leaves_at_once(mode):
+    """Its pod ends a while after the update: nothing of the plan leaves, and no spout is held."""
+    config = MODES.get(mode, {"topology.reliability.mode": "EFFECTIVELY_ONCE"})
+    with Cluster(Three, cost={"lines": 0.01}, config=config) as cluster:
+        cluster.advance(3.0)
+        inside = Inside(cluster)
+        inside.store.switched = lambda: None  # the scheduler is slow
+        assert cluster.updated(cluster.update_request(parallelism={"count": 1})).step == "done"
+        assert list(inside.master.admissions.plan.containers) == [1, 3]
+        cluster.evict(2)
+        cluster.run_until(lambda: cluster.life("manager-2") == 2, 3.0)
+        ordered = [what for _, what, _ in inside.master.stories.events(cluster.time)["topology"]]
+        assert ordered[-2:] == ["ordered RESUME", "ordered LEAVE"]
 
 
 @pytest.mark.parametrize("first", ["evict", "kill"])
