@@ -210,6 +210,8 @@ class Coordination:
 
     def troubles(self, now: float, wall: float) -> Iterator[Trouble]:
         """What the topology's health knows of snapshots and sinks; ``wall``: Unix seconds of ``now``."""
+        if self._survey is not None and (silence := self._survey.silence(now)):
+            yield Trouble("snapshots", wall - silence, self.begins)
         yield from self.figures.troubles(now, wall)
         yield from self.sinks.troubles(self._name, self.interval, now, wall)
 
@@ -222,12 +224,12 @@ class Coordination:
 
     @property
     def begins(self) -> str:
-        """What keeps the topology from beginning from its savepoint; empty: nothing does."""
+        """What keeps the topology from beginning; empty: nothing does."""
         return "" if self._survey is None else self._survey.says
 
     def _look(self, survey: Survey, now: float) -> float:
         """In the store, where there is no record; returns when to look again."""
-        found = survey.look(now)
+        found = survey.look(now, works=self.snapshots.works)
         if isinstance(found, str):
             self._topology.fail(found)
         elif found is not None:

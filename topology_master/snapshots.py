@@ -130,6 +130,11 @@ class Snapshots:
         self.record, self.phase, self._surveyed = record, Phase.BROKEN, 0
         self._check_heard()
 
+    @property
+    def works(self) -> bool:
+        """Whether a task has been heard of that works in a timeline, whether its record is known or lost."""
+        return self._heard > 0
+
     def _check_heard(self) -> None:
         """No timeline runs before it is stored."""
         if self._surveyed is None or self._heard <= self.record.timeline:

@@ -18,6 +18,8 @@ LOOKS_EVERY = 0.1
 """Seconds between two looks at how far it is."""
 COPIED_A_SECOND = 5_000_000
 """Bytes of a savepoint, at least."""
+SILENT = 1.0
+"""Seconds without an answer after which the store is a trouble."""
 
 
 class Survey:
@@ -27,6 +29,7 @@ class Survey:
         """Begins it."""
         settings = Settings.of(plan.config)
         self._beginning = None if begins is None else Beginning(begins, plan, settings.key_groups)
+        self._store = f"the store of snapshots {settings.snapshot_storage or 'beside the state'}"
         self._patience = settings.snapshot_timeout
         self._done: deque[Found | str] = deque()  # from the other thread
         self._began: float | None = None
@@ -34,25 +37,38 @@ class Survey:
         self.due = -math.inf
         store.survey(self._beginning, self._done.append)
 
-    def look(self, now: float) -> Found | str | None:
-        """What was found, or why nothing can be; None: nothing yet, or it was said before."""
+    def look(self, now: float, *, works: bool) -> Found | str | None:
+        """What was found, or why nothing can be; None: nothing yet, or it was said before.
+
+        ``works``: tasks do, in a timeline whose record is lost.  To give up would end what goes on without the store.
+        """
         self._began = now if self._began is None else self._began
-        beginning = self._beginning
         if self._over:
             return None
         if self._done:
             self._over, self.due = True, math.inf
             return self._done.popleft()
         self.due = now + LOOKS_EVERY
-        if beginning is None:
+        size = 0 if self._beginning is None else self._beginning.size
+        patience = max(self._patience, size / COPIED_A_SECOND)
+        if works or now - self._began < patience:
             return None
-        patience = max(self._patience, beginning.size / COPIED_A_SECOND)
-        if now - self._began < patience:
-            return None
-        self._over, self.due, beginning.given_up = True, math.inf, True
-        return f"{beginning.says} after {patience:g} s (topology.stateful.checkpoint.timeout.secs)"
+        why = f"{self.says} after {patience:g} s (topology.stateful.checkpoint.timeout.secs)"
+        self._over, self.due = True, math.inf
+        if self._beginning is not None:
+            self._beginning.given_up = True
+        return why
 
     @property
     def says(self) -> str:
         """What keeps the topology from beginning; empty: nothing does."""
-        return "" if self._over or self._beginning is None else self._beginning.says
+        if self._over:
+            return ""
+        return f"{self._store} has not answered" if self._beginning is None else self._beginning.says
+
+    def silence(self, now: float) -> float:
+        """For how many seconds neither the store nor the savepoint has answered; 0: one has, or it is not long yet."""
+        copies = self._beginning is not None and self._beginning.size > 0
+        if self._over or self._began is None or copies or now - self._began < SILENT:
+            return 0.0
+        return now - self._began

@@ -16,6 +16,7 @@ from ardea.scheduler.control import Status, status_in
 from ardea.snapshots.manifest import decode_manifest, manifest_name, text_of
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
+from ardea.testing.memory_store import MemoryStore
 from ardea.topology_master.gauges import Gauges
 from ardea.topology_master.heard import Heard
 from ardea.topology_master.snapshot_figures import Cause, Reason
@@ -217,3 +218,16 @@ def test_what_a_component_counts_itself_goes_on_after_a_rollback():
         cluster.run_until(lambda: Inside(cluster).master.coordination.figures.rollbacks, timeout=60)
         former = told()
         cluster.run_until(lambda: told() > former + 200, timeout=60)
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_topology_does_not_run_before_its_store_has_answered(monkeypatch, active):
+    survey, asked = MemoryStore.survey, []
+    monkeypatch.setattr(MemoryStore, "survey", lambda store, *given: asked.append((store, *given)))
+    with Cluster(EffectivelyOnce(Counted), active=active) as topology:
+        it = Seeing(topology)
+        topology.advance(5.0)
+        assert (it.answer().complete, it.answer().came_up, it.health().state) == (False, False, HealthState.STARTING)
+        survey(*asked.pop())
+        topology.advance(5.0)
+        assert (it.answer().complete, it.answer().came_up, it.health().state) == (True, True, HealthState.HEALTHY)

@@ -40,15 +40,21 @@ def definition() -> Definition:
 class Heard:
     """A coordinator whose manager has registered."""
 
-    def __init__(self, definition):
+    def __init__(self, definition, store=MemoryStore):
         self.plan, self.orders = plan_of(definition), Orders()
-        self.store = MemoryStore(RunState.RUNNING, definition)
-        self.told = []
+        self.store = store(RunState.RUNNING, definition)
+        self.told, self.failed = [], []
         self.coordination = Coordination(1, self.plan, self.orders, self.store, self, None)
         self.coordination.manager_rose(1, 1, 0.0)
 
     def tell(self, name, what):
         self.told.append(what)
+
+    def fail(self, reason, culprit=""):
+        self.failed.append((reason, culprit))
+
+    def troubles(self, now):
+        return [(each.who, each.since, each.why) for each in self.coordination.troubles(now, 1000.0 + now)]
 
     def report(self, epoch=1, **said):
         for task in self.plan.tasks:
@@ -89,3 +95,41 @@ def test_what_tasks_have_said_counts_once_all_are_in_the_timeline(definition):
     assert heard.coordination.flows
     heard.coordination.manager_met(1, 1.0)
     assert not heard.coordination.flows
+
+
+class Hanging(MemoryStore):
+    """No answer comes before the test gives one."""
+
+    def survey(self, beginning, done):
+        self.answer = lambda: super(Hanging, self).survey(beginning, done)
+
+
+SILENT = "the store of snapshots beside the state has not answered"
+
+
+def test_a_topology_whose_store_never_answers_does_not_begin_and_fails(definition):
+    heard = Heard(definition, Hanging)
+    assert heard.coordination.begins == SILENT
+    heard.report()
+    heard.coordination.tick(0.9)
+    assert heard.troubles(0.9) == []
+    heard.coordination.tick(599.0)
+    assert heard.coordination.status(599.0).waits == [SILENT]
+    assert heard.troubles(599.0) == [("snapshots", 1000.0, SILENT)]
+    assert (heard.failed, heard.orders.given) == ([], [])
+    heard.coordination.tick(600.0)
+    heard.coordination.tick(601.0)
+    assert heard.failed == [(f"{SILENT} after 600 s (topology.stateful.checkpoint.timeout.secs)", "")]
+    assert heard.coordination.begins == ""
+
+
+def test_a_topology_that_works_waits_for_its_store_as_long_as_it_takes(definition):
+    """Its record is lost: what its tasks have in memory would be lost with them."""
+    heard = Heard(definition, Hanging)
+    heard.report(timeline=3)
+    heard.coordination.tick(10_000.0)
+    assert heard.failed == []
+    assert heard.troubles(10_000.0) == [("snapshots", 1000.0, SILENT)]
+    heard.store.answer()
+    heard.coordination.tick(10_001.0)
+    assert (heard.coordination.begins, heard.troubles(10_001.0)) == ("", [])
