@@ -22,7 +22,7 @@ from ardea.topology_master.blame import Accused, Blame
 from ardea.topology_master.listings import Listings
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.sink_figures import SinkFigures
-from ardea.topology_master.snapshot_figures import SnapshotFigures
+from ardea.topology_master.snapshot_figures import ALARMING, SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 from ardea.topology_master.store import Store
 from ardea.topology_master.stories import SNAPSHOTS
@@ -58,6 +58,7 @@ class Coordination:
         self._orders, self._store, self._topology = orders, store, topology
         self._stored: deque[tuple[int, str]] = deque()  # from another thread
         self._manifest: Manifest | None = None  # the last that was written
+        self._listed: set[str] = set()  # files of all lists that may lie in the store, from the last commit's on
         self._after: int | None = None  # a snapshot with a higher number is demanded
         self.demanded: Manifest | None = None  # it counts, and none of its files is deleted
         self._owing: set[int] = set()  # tasks with rows that are to be written outside
@@ -252,12 +253,14 @@ class Coordination:
         parts = {task: self._part(task, report) for task, report in files}
         manifest = Manifest(number=number, timeline=self.snapshots.record.timeline, parts=parts)
         self._manifest = manifest
+        self._listed |= manifest.names
         name = manifest_name(number)
         self._store.write_file(name, encode_manifest(manifest), lambda error: self._stored.append((number, error)))
 
     def committed(self) -> None:
         """By another thread, too."""
         assert self._manifest is not None
+        self._listed = set(self._manifest.names)
         if self._after is not None and self._manifest.number > self._after:
             self.demanded, self._after = self._manifest, None
         self._retain()
@@ -266,6 +269,11 @@ class Coordination:
         committed = self._manifest
         if self.demanded is None and committed is not None and committed.number == self.snapshots.record.committed:
             self._store.retain(committed)
+
+    def given_up(self) -> None:
+        """Files of snapshots that never count must not pile up until one does."""
+        if self.demanded is None and self.figures.abandoned % ALARMING == 0:
+            self._store.tidy(self.snapshots.leftover(self._listed))
 
     def undeclared(self) -> None:
         """See :class:`Topology`, as for the next two."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
+from ardea.snapshots.retention import Abandoned
 from ardea.snapshots.savepoint import NUMBER
 from ardea.state.records import BlameFacts, TimelineRecord
 from ardea.supervision.supervisor_state import BACKOFF, SETTLED
@@ -52,6 +53,9 @@ class Outside(Protocol):
 
     def committed(self) -> None:
         """The snapshot whose list was stored last counts: what it does not need may go."""
+
+    def given_up(self) -> None:
+        """One more snapshot never counts: some of what lies in the store for it may go."""
 
     def undeclared(self) -> None:
         """The end that was declared is not to come yet: rows may come again."""
@@ -96,6 +100,7 @@ class Snapshots:
         self._living = Living(places)
         self._outside, self._figures = outside, outside.figures
         self._counter = term << 32
+        self._since = self.record.timeline, self._counter  # what predecessors may have begun: timeline, and snapshot
         self._given_up = self._counter if record else 0  # whatever a former master has begun
         self._reports: dict[int, SnapshotReport] = {}
         self._moved = 0  # the last snapshot since which a task has done something by itself
@@ -117,6 +122,7 @@ class Snapshots:
                 self._figures.broken(Cause.RECORD, 0, "", now)
             self._counter = self._given_up = max(self._counter, number)
             timeline += A_LEAP
+            self._since = timeline, self._counter
             self.record, self.phase = TimelineRecord(timeline=timeline, restore=number, committed=number), Phase.BROKEN
         self._check_heard()
 
@@ -142,6 +148,7 @@ class Snapshots:
         if self._surveyed and not self.record.tasks:
             # The record is lost again: that timeline has begun from what is found once more, and counts no snapshot.
             self.record = msgspec.structs.replace(self.record, timeline=self._heard)
+            self._since = self._heard, self._counter
         else:
             self._outside.fail(f"{LOST} of snapshots, and the store has none either", "")
 
@@ -276,7 +283,14 @@ class Snapshots:
             return
         self._figures.abandon(taking, self.record.tasks, reason, now, why, who)
         self._given_up = taking.number
+        self._outside.given_up()
         self._concluded(taking, now)
+
+    def leftover(self, listed: Iterable[str]) -> Abandoned:
+        """Of snapshots that never count; ``listed``: files of lists, see there."""
+        named = frozenset(listed).union(file.name for report in self._reports.values() for file in report.files)
+        stored = {task: report.number for task, report in self._reports.items()}
+        return Abandoned(self._since, self.record.timeline, stored, named)
 
     def _concluded(self, taking: Taking, now: float) -> None:
         self.phase, self.taking = Phase.RUNNING, None

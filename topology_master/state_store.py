@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -17,7 +17,7 @@ from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.kept import Listing
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import Files, check, place_at
-from ardea.snapshots.retention import superfluous
+from ardea.snapshots.retention import Abandoned, superfluous
 from ardea.snapshots.savepoint import Savepoint, save
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
@@ -33,7 +33,7 @@ class StateStore:
         """``opened`` opens the store of snapshots, which a mode without snapshots does not need."""
         self._state, self._topology, self._term, self._opened = state, topology, term, opened
         self._retention = threading.Lock()  # of the next two
-        self._retained: Manifest | None = None  # by it files are to be deleted next
+        self._rule: Callable[[Iterable[str]], list[str]] | None = None  # which files are to be deleted next
         self._retaining = False  # whether a thread does
 
     @functools.cached_property
@@ -131,25 +131,32 @@ class StateStore:
 
     def retain(self, committed: Manifest) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
+        self._delete(lambda names: superfluous(names, committed))
+
+    def tidy(self, abandoned: Abandoned) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self._delete(abandoned.superfluous)
+
+    def _delete(self, rule: Callable[[Iterable[str]], list[str]]) -> None:
         with self._retention:
-            self._retained = committed
+            self._rule = rule
             if not self._retaining:
                 threading.Thread(target=self._retain, name="retention", daemon=True).start()
                 self._retaining = True  # not where the machine has no room for a thread
 
     def _retain(self) -> None:
-        """By the newest manifest, until there is no newer one: in a slow store they may come faster than files go."""
-        while (committed := self._next_retained()) is not None:
+        """By the newest rule, until there is no newer one: in a slow store they may come faster than files go."""
+        while (rule := self._next_rule()) is not None:
             try:
-                self._files.delete(superfluous(self._files.names(), committed))
+                self._files.delete(rule(self._files.names()))
             except BaseException as error:  # as in a survey; a thread that ended by it would count as one that deletes
                 log.warning("files that no snapshot needs cannot be deleted yet: %s: %s", type(error).__name__, error)
 
-    def _next_retained(self) -> Manifest | None:
+    def _next_rule(self) -> Callable[[Iterable[str]], list[str]] | None:
         with self._retention:
-            committed, self._retained = self._retained, None
-            self._retaining = committed is not None
-            return committed
+            rule, self._rule = self._rule, None
+            self._retaining = rule is not None
+            return rule
 
     def save(
         self,

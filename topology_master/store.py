@@ -12,6 +12,7 @@ from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.kept import Listing, committed_in, savepoints_in
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import Files
+from ardea.snapshots.retention import Abandoned
 from ardea.snapshots.savepoint import Savepoint
 from ardea.snapshots.survey import newest
 from ardea.state import paths
@@ -125,6 +126,9 @@ class Store(Protocol):
 
     def retain(self, committed: Manifest) -> None:
         """Begins to delete what nobody needs any more once that snapshot counts; what is left is deleted later."""
+
+    def tidy(self, abandoned: Abandoned) -> None:
+        """Likewise, what nobody needs though no snapshot counts."""
 
     def save(
         self,

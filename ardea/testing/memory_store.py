@@ -10,13 +10,14 @@ from typing import Any
 
 import msgspec
 
-from ardea.errors import ArdeaError
+from ardea.errors import ArdeaError, StateError
 from ardea.plan.definition import Definition
 from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.kept import Listing
 from ardea.snapshots.manifest import Manifest, manifest_name
-from ardea.snapshots.retention import superfluous
+from ardea.snapshots.retention import Abandoned, superfluous
 from ardea.snapshots.savepoint import Savepoint, save
+from ardea.snapshots.survey import newest
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord
 from ardea.testing.audit import InvariantError
@@ -170,10 +171,21 @@ class MemoryStore:
         self.files[name] = content
         done("")
 
+    def tidy(self, abandoned: Abandoned) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self._delete(abandoned.superfluous(self.files))
+        try:
+            newest(Held(self.files))
+        except StateError as error:
+            raise InvariantError(error.message) from error
+
+    def _delete(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.deleted[name] = self.files.pop(name)
+
     def retain(self, committed: Manifest) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        for name in superfluous(self.files, committed):
-            self.deleted[name] = self.files.pop(name)
+        self._delete(superfluous(self.files, committed))
         if missing := committed.names - self.files.keys():
             raise InvariantError(f"snapshot {manifest_name(committed.number)} lacks {', '.join(sorted(missing))}")
 

@@ -30,6 +30,9 @@ class Recorded:
     def committed(self):
         self.events.append("committed")
 
+    def given_up(self):
+        self.events.append("given up")
+
     def undeclared(self):
         self.events.append("undeclared")
 

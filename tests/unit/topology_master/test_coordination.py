@@ -133,3 +133,25 @@ def test_a_topology_that_works_waits_for_its_store_as_long_as_it_takes(definitio
     heard.store.answer()
     heard.coordination.tick(10_001.0)
     assert (heard.coordination.begins, heard.troubles(10_001.0)) == ("", [])
+
+
+class Tidied(MemoryStore):
+    def tidy(self, abandoned):
+        self.tidied = [*getattr(self, "tidied", []), abandoned]
+
+
+def test_each_third_abandoned_snapshot_lets_files_go_unless_a_savepoint_is_copied(definition):
+    heard = Heard(definition, Tidied)
+    heard.report()
+    heard.report(timeline=1)
+    first = heard.orders.given[-1].begun
+    heard.coordination.demanded = "what is copied"
+    for after in range(7):
+        number = heard.orders.given[-1].begun
+        heard.report(timeline=1, number=first, files=[StateFile(name="a")], gives_up=number, why="the store is full")
+        if after == 3:
+            assert not hasattr(heard.store, "tidied")
+            heard.coordination.demanded = None
+        heard.coordination.tick(after + 1.0)
+    (abandoned,) = heard.store.tidied
+    assert (abandoned.stored, abandoned.named) == (dict.fromkeys(heard.plan.tasks, first), {"a"})

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import File, Manifest, Part, manifest_name, state_name
+from ardea.snapshots.retention import Abandoned
 from ardea.state import Create, Fenced, FileState, Term, paths, records
 from ardea.state.records import ExecutionState, RunState, TimelineRecord, TopologyRecord
 from ardea.topology_master.state_store import StateStore
@@ -122,6 +123,16 @@ def test_a_machine_without_room_for_a_thread_deletes_when_it_has_some(store, tmp
             store.retain(Manifest(number=1, timeline=1, parts={}))
     store.retain(Manifest(number=2, timeline=1, parts={}))
     eventually(lambda: folder.names() == [manifest_name(2)], 10.0)
+
+
+def test_what_abandoned_snapshots_have_left_goes_without_a_list(state, tmp_path):
+    folder = Folder(tmp_path / "snapshots")
+    store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: folder)
+    kept, left = state_name(1, 9, "1-1.delta"), state_name(1, 8, "1-1.base")
+    for name in (kept, left):
+        folder.write(name, [b"state"])
+    store.tidy(Abandoned(since=(0, 0), timeline=1, stored={1: 9}, named=frozenset((kept,))))
+    eventually(lambda: folder.names() == [kept], 10.0, lambda: f"{folder.names()}")
 
 
 class Odd(Folder):
