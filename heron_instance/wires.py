@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ardea.metrics import frames_of
 from ardea.protocol.lane import Lane, Message
-from ardea.transport import Dialled, Poller, caller, context
+from ardea.transport import FEW, Dialled, Poller, caller, context
 
 MESSAGES_A_ROUND = 64
 
@@ -31,7 +31,7 @@ class Wires:
             Lane.CONTROL: Dialled(self._context, identity, addresses.control),
             Lane.DATA: Dialled(self._context, identity, addresses.data),
         }
-        self._metrics = Dialled(self._context, identity, addresses.metrics)
+        self._metrics = Dialled(self._context, identity, addresses.metrics, most=FEW)
         self._poller = Poller()
         for dialled in self._lanes.values():
             self._poller.watch(dialled)

@@ -14,7 +14,7 @@ from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
 from ardea.state import MasterWatch, StateManager, Versioned, paths
 from ardea.state.records import Incarnations, decode
-from ardea.transport import LINGER_MS, Dialled, Keyring, caller, holder
+from ardea.transport import FEW, LINGER_MS, Dialled, Keyring, caller, holder
 from ardea.versions import PROTOCOL
 
 LAST_WORD_MS = 50
@@ -70,8 +70,8 @@ class Summaries:
         if self._master is None or self._master.address != address:
             if self._master is not None:
                 self._master.close()
-            peer = holder(MASTER_CONTAINER)
-            self._master = Dialled(self._context, caller("x", self._container), address, self._keys, peer)
+            me, peer = caller("x", self._container), holder(MASTER_CONTAINER)
+            self._master = Dialled(self._context, me, address, self._keys, peer, FEW)
         return self._master
 
     def leave(self, folder: Path) -> None:

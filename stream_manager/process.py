@@ -49,7 +49,7 @@ class StreamManagerProcess:
         known = setup.recall(self._holder)
         ports = {Lane.CONTROL: known.control_port, Lane.DATA: known.data_port} if known is not None else {}
         self.sockets = Sockets(setup, definition.keys, ports)
-        self._metrics = self.sockets.dial(setup.metrics)
+        self._metrics = self.sockets.dial_metrics(setup.metrics)
         self._master_watch = MasterWatch(open_state(definition.state), definition.topology)
         address = setup.host, self.sockets.ports[Lane.DATA], self.sockets.ports[Lane.CONTROL]
         self.shell = Shell(self, definition, setup.container, self._holder, life, address)

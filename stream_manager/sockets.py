@@ -11,6 +11,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Plan
 from ardea.stream_manager.container_setup import ContainerSetup
 from ardea.transport import (
+    FEW,
     LINGER_MS,
     MANY_SOCKETS,
     Bound,
@@ -26,13 +27,15 @@ from ardea.transport import (
 )
 
 MESSAGES_A_ROUND = 256
+MOST_TO_MASTER = 1024
+"""Messages that wait for a master that is away: hellos, five a second.  What has a number comes again."""
 
 
 class ToMaster(Dialled):
     """A connection to a master, watched while it is open."""
 
     def __init__(self, ctx: Any, poller: Poller, identity: bytes, keys: Keyring | None, address: str) -> None:
-        super().__init__(ctx, identity, address, keys, holder(MASTER_CONTAINER))
+        super().__init__(ctx, identity, address, keys, holder(MASTER_CONTAINER), MOST_TO_MASTER)
         self._poller = poller
         poller.watch(self)
 
@@ -93,9 +96,9 @@ class Sockets:
 
     # --- out --------------------------------------------------------------------------------------------------
 
-    def dial(self, address: str) -> Dialled:
-        """To a process of this container."""
-        return Dialled(self._context, self._name, address)
+    def dial_metrics(self, address: str) -> Dialled:
+        """To the metrics manager of this container."""
+        return Dialled(self._context, self._name, address, most=FEW)
 
     def dial_master(self, address: str) -> ToMaster:
         """To a master."""

@@ -9,7 +9,7 @@ from ardea.metrics import frames_of
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Answer, Header, Refusal
-from ardea.transport import LINGER_MS, Bound, Callers, Dialled, Door, Keyring, Poller, caller, context
+from ardea.transport import FEW, LINGER_MS, Bound, Callers, Dialled, Door, Keyring, Poller, caller, context
 
 MESSAGES_A_ROUND = 256
 
@@ -30,7 +30,7 @@ class Sockets:
         self._callers = Callers()
         self.host, self.port = host, self._bound.bind(f"tcp://{host}:0")
         self.poller.watch(self._bound)
-        self._metrics = Dialled(self._context, caller("m", 0), metrics)
+        self._metrics = Dialled(self._context, caller("m", 0), metrics, most=FEW)
 
     @property
     def dropped(self) -> int:

@@ -2,11 +2,12 @@
 
 from ardea.transport.callers import Callers, caller, peer_number
 from ardea.transport.curve import CALLERS, KEY_FILE, Door, Keyring, holder, pair
-from ardea.transport.endpoint import MANY_SOCKETS, PROXY, Bound, Dialled, Poller, context, ipc_address
+from ardea.transport.endpoint import FEW, MANY_SOCKETS, PROXY, Bound, Dialled, Poller, context, ipc_address
 from ardea.transport.sockets import LINGER_MS
 
 __all__ = [
     "CALLERS",
+    "FEW",
     "KEY_FILE",
     "LINGER_MS",
     "MANY_SOCKETS",

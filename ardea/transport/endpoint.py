@@ -1,7 +1,8 @@
 """ZeroMQ sockets as this project uses them: never blocking, bounded by the flow above them.
 
-High-water marks are off on purpose: what may wait in a socket is bounded by credit (data) and by the megabyte of
-unconfirmed control messages, and a socket that drops or blocks behind those would only hide a mistake.
+High-water marks are off on purpose for what is numbered: what may wait in a socket is bounded by credit (data) and by
+the megabyte of unconfirmed control messages, and a socket that drops or blocks behind those would only hide a mistake.
+What is said again and again without a number has no such bound, and a socket that says it takes so much of it at most.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ It is asked for IDENTITY.HOST instead of HOST.
 _TCP = "tcp://"
 SOCKETS = 1023
 """At most, of one process; ZeroMQ's own default."""
+FEW = 16
+"""Messages that wait for a peer that is away, where each says all that those before it said."""
 MANY_SOCKETS = 1 << 15
 """Of a stream manager, which dials each other one twice; room for twice as many takes 0.8 MiB."""
 
@@ -138,12 +141,18 @@ class Dialled:
         address: str,
         keys: Keyring | None = None,
         peer: str = "",
+        most: int = 0,
     ) -> None:
-        """``keys``: the peer is reached only if it has the key of the name ``peer``, and knows ours; None: anybody."""
+        """Begins to dial; it goes on for as long as the peer is away.
+
+        ``keys``: the peer is reached only if it has the key of the name ``peer``, and knows ours; None: anybody.
+        ``most``: messages that may wait for it; 0: any number.
+        """
         self.statistics = EndpointStatistics()
         self.address = address
         self._socket = make_socket(ctx, zmq.DEALER)
         self._socket.setsockopt(zmq.IDENTITY, identity)
+        self._socket.setsockopt(zmq.SNDHWM, most)
         if keys is not None:
             introduce(self._socket, keys, peer)
         if (proxy := os.environ.get(PROXY)) and address.startswith(_TCP):
@@ -164,7 +173,7 @@ class Dialled:
                 self.statistics.malformed += 1
 
     def send(self, frames: Message) -> bool:
-        """False: nothing is connected and the socket takes no more."""
+        """False: so many wait that the socket takes no more."""
         try:
             _send(self._socket, frames)
         except zmq.Again:
