@@ -51,9 +51,7 @@ class Inputs:
     def container_left(self, container: int) -> None:
         """The plan has the container no longer: nothing waits there."""
         self.untold.pop(container, None)
-        for task in self._held.pop(container, ()):
-            if task in self.consumers:
-                self.consumers[task].traffic.held(container, 0, 0, 0)
+        self._holds_nothing(container)
 
     # --- credit -----------------------------------------------------------------------------------------------
 
@@ -111,6 +109,12 @@ class Inputs:
         if named or before:
             self._held[container] = named if all_held else named | before
 
+    def _holds_nothing(self, container: int) -> None:
+        """What its manager said last that it holds does not count any more."""
+        for task in self._held.pop(container, ()):
+            if task in self.consumers:
+                self.consumers[task].traffic.held(container, 0, 0, 0)
+
     def paused(self, task: int, container: int, now: float, *, paused: bool) -> None:
         """A manager's word about a task of its container."""
         self._pressure.note_pause(self._members.plan, task, container, now, paused=paused)
@@ -121,6 +125,7 @@ class Inputs:
         for container, link in members.peers.items():
             if link.lost:
                 self._pressure.silent(members.plan, container, now)
+                self._holds_nothing(container)  # nothing comes from there; heard again, it says each second what waits
         self.demanded(members.container, members.me, held, now, all_held=True)
         for consumer in self.consumers.values():
             self._review(consumer, now)

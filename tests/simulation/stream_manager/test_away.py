@@ -13,6 +13,7 @@ from tests.simulation.parts import Endless
 
 PENDING = 100
 PARTS = 4
+BURST = 500
 
 
 class Parts(Bolt):
@@ -111,3 +112,33 @@ def test_what_waits_for_a_task_that_dies_is_not_sent_to_its_next_life():
         parted.kill("takes-0")
         parted.run_until(lambda: trees(parted) > 600)
         assert len({n for n, _ in again(parted)}) <= 1
+
+
+class Bursts(Endless):
+    """Much at a time, which its manager holds."""
+
+    def next_tuple(self):
+        for _ in range(BURST):
+            super().next_tuple()
+
+
+class Held(Topology):
+    """Two spouts and the bolt that both feed, each in a container of its own; it is slower than each of them."""
+
+    left = Bursts.spec()
+    right = Endless.spec()
+    takes = Takes.spec(inputs=[left, right])
+    config = {"topology.message.timeout.secs": 6}
+
+
+def test_what_a_container_held_that_is_away_holds_no_other_spout_back():
+    """Nothing comes from there; heard again, it says how much there still is."""
+    with Cluster(Held, containers=3, seed=1, cost={"takes": 0.01}, check=False) as held:
+        acked, places = held.record.acked, {task.name: task.container for task in held.plan.tasks.values()}
+        assert len(set(places.values())) == 3
+        held.run_until(lambda: len(acked["left"]) > 100)
+        held.network.cut(f"manager-{places['left-0']}", f"manager-{places['takes-0']}")
+        held.advance(10.0)
+        before = len(acked["right"])
+        held.advance(20.0)
+        assert len(acked["right"]) > before + 1800
