@@ -6,13 +6,13 @@ byte the same on a resend), and what is not yet sent is folded, at most one entr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ardea.protocol.ids import NO_IDS, SLOTS, U64, column, distinct, fold
-from ardea.protocol.lane import Lane
+from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ACKS, Header
 
@@ -81,7 +81,10 @@ class ControlOutbox:
         """Frames of an ACKS message for ``spout``; sent untouched if nothing waits before them."""
         if self._link.control_room and spout not in self._acks:
             self._link.send(Lane.CONTROL, Header(kind=ACKS, target=spout), frames, sum(map(len, frames)))
-            return
+        else:
+            self._keep(spout, frames, now)
+
+    def _keep(self, spout: int, frames: Sequence[bytes], now: float) -> None:
         self._unsent[self] = None
         pending = self._acks.setdefault(spout, PendingAcks(now))
         pending.add([column(frame) for frame in frames])
@@ -116,11 +119,17 @@ class ControlOutbox:
             if not pending:
                 del self._acks[spout]
 
-    def met(self, *, risen: bool) -> None:
-        """The peer is met: newest things are sent anew by their owner.  If it has risen, its trees are gone."""
-        if risen:
-            self._acks.clear()
+    def met(self, unconfirmed: Iterable[Message], now: float) -> None:
+        """The peer is met: newest things are sent anew by their owner, acks once more.
+
+        ``unconfirmed``: what was sent to its former life.  Rows may have come by another manager that met the new life
+        first: then these acks are for trees of that.  Those of former trees come late there, and count for nothing.
+        """
         self._newest.clear()
+        for message in unconfirmed:
+            header = Header.FromString(message[0])
+            if header.kind == ACKS:
+                self._keep(header.target, message[1:], now)
 
     @property
     def free(self) -> bool:

@@ -66,7 +66,7 @@ class Incarnations:
         if header.sender < link.peer:
             return  # a former life that goes on; whoever answered it would be asked again
         task = link.key
-        if self._members.met(link, header.sender) is not None:
+        if self._members.met(link, header.sender, now) is not None:
             self._outputs.restart(task)
             self._verdicts.reborn(task)
             self._routes.failed(column(hello.died_on), now)  # before all it had is lost
@@ -78,7 +78,7 @@ class Incarnations:
 
     def _met_manager(self, link: Link, header: Header, hello: Hello, now: float) -> None:
         members, risen = self._members, header.sender > link.peer > 0
-        left = members.met(link, header.sender)
+        left = members.met(link, header.sender, now)
         if left is not None:
             self._routes.undelivered(left, now)
             if risen:

@@ -81,16 +81,16 @@ class Members:
         self.outboxes[link] = ControlOutbox(link, self._timeout, self._unsent)
         return link
 
-    def met(self, link: Link, life: int) -> list[Message] | None:
+    def met(self, link: Link, life: int, now: float) -> list[Message] | None:
         """The other end calls itself ``life``; None: as before.
 
         Returns:
             The data that its former life, if it had one, has never confirmed.
         """
-        risen = life > link.peer > 0
+        words = link.lanes[Lane.CONTROL].since(1)
         left = link.meet(life)
         if left is not None:
-            self.outboxes[link].met(risen=risen)
+            self.outboxes[link].met(words, now)
             if self.peers.get(link.key) is link:
                 self._named.pop(link.key, None)
         return left

@@ -237,14 +237,23 @@ def test_a_great_backlog_never_takes_more_than_the_room():
     assert got == [(n, n + 1) for n in range(count)]
 
 
-def test_a_new_life_of_the_peer_waits_for_nothing_old():
+def test_a_new_life_of_the_peer_hears_all_acks_that_its_former_one_has_not_confirmed():
+    """Sent or not, they may be for its own trees; of the rest nothing old is said to it."""
     wire = Wire()
     outbox = ControlOutbox(wire.link, TIMEOUT)
+    outbox.acks(3, frames_of([(9, 1)]), 0.0)
+    wire.confirm()
+    outbox.acks(3, frames_of([(1, 7), (2, 7)], failed=[4]), 0.0)
     wire.fill()
-    outbox.acks(3, frames_of([(1, 7)]), 0.0)
+    outbox.acks(3, frames_of([(1, 5)], lost=[6]), 1.0)
     outbox.newest("pause", Header(kind=PAUSE))
-    outbox.met(risen=True)
-    assert not outbox.waiting
+    unconfirmed = wire.link.lanes[Lane.CONTROL].since(1)
+    wire.link.meet(2)
+    wire.messages.clear()
+    outbox.met(unconfirmed, 2.0)
+    outbox.flush(2.0)
+    heard = [(Header.FromString(head).receiver, frames) for head, *frames in wire.messages]
+    assert heard == [(2, frames_of([(1, 7 ^ 5), (2, 7)], failed=[4], lost=[6]))]
 
 
 def test_acks_wait_for_the_first_meeting():
@@ -254,7 +263,7 @@ def test_acks_wait_for_the_first_meeting():
     outbox.acks(3, frames_of([(1, 7)], lost=[2]), 0.0)
     outbox.newest("pause", Header(kind=PAUSE))
     wire.link.meet(1)
-    outbox.met(risen=False)
+    outbox.met([], 1.0)
     outbox.flush(1.0)
     assert [frames for _, frames in wire.sent(ACKS)] == [frames_of([(1, 7)], lost=[2])]
     assert not list(wire.sent(PAUSE))

@@ -7,7 +7,8 @@ import pytest
 
 from ardea.protocol.ids import make_roots
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import ACKS, INIT, ONE, ROWS, Header
+from ardea.protocol.link import CONTROL_ROOM
+from ardea.protocol.wire_pb2 import ACKS, CREDITS, INIT, ONE, ROWS, Header
 from tests.unit.stream_manager.mesh import Mesh
 
 
@@ -45,6 +46,34 @@ def test_acks_for_a_manager_that_has_not_been_met_yet_wait_for_it(mesh):
     mesh.mail.extend(late)
     mesh.second()
     assert (ledger.statistics().acked, ledger.statistics().pending) == (1, 0)
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["sent", "folded"])
+def test_acks_for_trees_of_a_new_life_count_though_their_manager_knows_only_the_former_one(room):
+    """Rows reach its bolt by a third manager, which has met the new life already."""
+    mesh = Mesh(3)
+    mesh.begins(*mesh.plan.tasks)
+    mesh.second()
+    spout, bolt = mesh.tasks(1, "rows")[0], mesh.tasks(3, "keep")[0]
+    mesh.from_task(bolt, Header(kind=ACKS, target=spout), [root(spout, 0), u64(7), b"", b"", b""])  # of the former life
+    mesh.reborn(1)
+    late, pass_on = [], mesh.pass_on
+    mesh.pass_on = lambda *sent: late.append(sent) if {*sent[:2]} == {1, 3} else pass_on(*sent)
+    mesh.deliver()
+    mesh.begins(spout)
+    if not room:
+        link = mesh.managers[3].members.peers[1]
+        link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x"], CONTROL_ROOM)
+    mesh.from_task(spout, Header(kind=INIT), [root(spout, 1), u64(7)], Lane.DATA)
+    mesh.from_task(bolt, Header(kind=ACKS, target=spout), [root(spout, 1), u64(7), b"", b"", b""])
+    mesh.flush()
+    ledger = mesh.managers[1].verdicts.ledgers()[spout]
+    assert ledger.statistics().pending == 1
+    mesh.pass_on = pass_on
+    mesh.mail.extend(late)
+    mesh.second()
+    assert (ledger.statistics().acked, ledger.statistics().pending) == (1, 0)
+    assert ledger.statistics().late == 1
 
 
 def test_rows_that_wait_for_its_tasks_are_lost_with_their_trees(mesh):
