@@ -16,7 +16,7 @@ from tests.process.metrics_manager.prometheus import Job, Prometheus
 SOONER = (
     (r"for: \w+", "for: 1s"),
     (r"\[(5|10)m\]", "[10s]"),
-    (r"\[30m\]", "[60s]"),
+    (r"\[30m\]", "[180s]"),
     (r"\[(1h|1d)\]", "[120s]"),
     (r"\[(1h|65m):\w+\]", "[120s:1s]"),
     (r"(heartbeat_age_seconds\{[^}]*\}\)) > 30", r"\1 > 3"),
