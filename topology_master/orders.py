@@ -111,9 +111,9 @@ class Orders:
         self.give(RESUME)
 
     def leave(self, containers: Sequence[int]) -> None:
-        """These containers may end.  It is not kept: whoever has asked asks again.
+        """Tells these containers, which have asked, that they may end; the plan may not have them any more.
 
-        One that has asked may be of no plan any more.
+        The order is not kept: a manager asks each new master anew.
         """
         self._version += 1
         self._stories.tell(TOPOLOGY, "ordered LEAVE")

@@ -66,7 +66,7 @@ def noise(port: int, times: int = 40) -> None:
 
 
 def crowd(ports: Sequence[int], each: int, seconds: float) -> int:
-    """Connections that say a byte of the greeting now and then; who is turned out comes again.  How many there were.
+    """Opens connections that say a byte of the greeting now and then, and others for those that are closed.  How many.
 
     A busy machine gets the time in which each port has been offered ``each``.
     """

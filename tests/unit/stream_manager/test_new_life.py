@@ -29,6 +29,20 @@ def root(spout, slot):
     return make_roots(spout, np.array([slot]), np.array([5])).tobytes()
 
 
+def acked_late(mesh, spout, bolt, slot, held):
+    """One tree; ``held``: what comes after its acks, and who passes on.  How many are acked, pending and late."""
+    mesh.from_task(spout, Header(kind=INIT), [root(spout, slot), u64(7)], Lane.DATA)
+    mesh.from_task(bolt, Header(kind=ACKS, target=spout), [root(spout, slot), u64(7), b"", b"", b""])
+    mesh.flush()
+    ledger = mesh.managers[1].verdicts.ledgers()[spout]
+    assert ledger.statistics().pending == 1
+    late, mesh.pass_on = held
+    mesh.mail.extend(late)
+    mesh.second()
+    figures = ledger.statistics()
+    return figures.acked, figures.pending, figures.late
+
+
 def test_acks_for_a_manager_that_has_not_been_met_yet_wait_for_it(mesh):
     """What the other manager says to the new life is late: it knows that life, and has trees that end there."""
     spout, bolt = mesh.tasks(1, "rows")[0], mesh.tasks(2, "keep")[0]
@@ -37,15 +51,7 @@ def test_acks_for_a_manager_that_has_not_been_met_yet_wait_for_it(mesh):
     mesh.pass_on = lambda sender, *rest: late.append((sender, *rest)) if sender == 1 else pass_on(sender, *rest)
     mesh.deliver()
     mesh.begins(bolt)
-    mesh.from_task(spout, Header(kind=INIT), [root(spout, 0), u64(7)], Lane.DATA)
-    mesh.from_task(bolt, Header(kind=ACKS, target=spout), [root(spout, 0), u64(7), b"", b"", b""])
-    mesh.flush()
-    ledger = mesh.managers[1].verdicts.ledgers()[spout]
-    assert ledger.statistics().pending == 1
-    mesh.pass_on = pass_on
-    mesh.mail.extend(late)
-    mesh.second()
-    assert (ledger.statistics().acked, ledger.statistics().pending) == (1, 0)
+    assert acked_late(mesh, spout, bolt, 0, (late, pass_on)) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("room", [True, False], ids=["sent", "folded"])
@@ -64,16 +70,7 @@ def test_acks_for_trees_of_a_new_life_count_though_their_manager_knows_only_the_
     if not room:
         link = mesh.managers[3].members.peers[1]
         link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x"], CONTROL_ROOM)
-    mesh.from_task(spout, Header(kind=INIT), [root(spout, 1), u64(7)], Lane.DATA)
-    mesh.from_task(bolt, Header(kind=ACKS, target=spout), [root(spout, 1), u64(7), b"", b"", b""])
-    mesh.flush()
-    ledger = mesh.managers[1].verdicts.ledgers()[spout]
-    assert ledger.statistics().pending == 1
-    mesh.pass_on = pass_on
-    mesh.mail.extend(late)
-    mesh.second()
-    assert (ledger.statistics().acked, ledger.statistics().pending) == (1, 0)
-    assert ledger.statistics().late == 1
+    assert acked_late(mesh, spout, bolt, 1, (late, pass_on)) == (1, 0, 1)
 
 
 def test_rows_that_wait_for_its_tasks_are_lost_with_their_trees(mesh):

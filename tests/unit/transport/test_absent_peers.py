@@ -16,17 +16,10 @@ from ardea.stream_manager import sockets as manager_sockets
 from ardea.stream_manager.container_setup import ContainerSetup
 from ardea.stream_manager.sockets import MOST_TO_MASTER, ToMaster
 from ardea.topology_master import sockets as master_sockets
-from ardea.transport import FEW, Bound, Dialled, Poller, context, ipc_address
+from ardea.transport import FEW, Bound, Dialled, Poller, ipc_address
 
 TIMES = 5_000
 HERE = "127.0.0.1"
-
-
-@pytest.fixture
-def ctx():
-    made = context()
-    yield made
-    made.destroy(linger=0)
 
 
 @pytest.fixture

@@ -13,20 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from ardea.transport import CALLERS, Bound, Dialled, Door, Keyring, Poller, context, holder, ipc_address, pair
+from ardea.transport import CALLERS, Bound, Dialled, Door, Keyring, Poller, holder, ipc_address, pair
 from ardea.transport.framing import LARGEST_FRAME
 
 MIB = 1 << 20
 NAMES = (CALLERS, holder(1), holder(2))
 READY = b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0\x02t1"
 COMMAND, MESSAGE, LAST = 0x06, 0x02, 0x00
-
-
-@pytest.fixture
-def ctx():
-    made = context()
-    yield made
-    made.destroy(linger=0)
 
 
 @pytest.fixture
