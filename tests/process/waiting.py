@@ -16,12 +16,20 @@ _THREADS = 16
 """The place of their number after the state, in ``/proc/PID/stat``."""
 
 
-def eventually(condition: Callable[[], T], seconds: float = 30.0, what: str | Callable[[], str] = "") -> T:
+def eventually(
+    condition: Callable[[], T],
+    seconds: float = 30.0,
+    what: str | Callable[[], str] = "",
+    *,
+    since: float | None = None,
+) -> T:
     """The first truthy result of ``condition``; AssertionError after ``seconds``, saying ``what`` was awaited.
 
     One that takes long, as a command does, is asked half of the time: what is awaited needs the cores, too.
+    ``since``: ``time.monotonic()`` from which ``seconds`` count; None: now.
     """
-    asked = began = time.monotonic()
+    asked = time.monotonic()
+    began = asked if since is None else since
     while not (result := condition()):
         now = time.monotonic()
         if out_of_patience(began, seconds):

@@ -42,6 +42,10 @@ class Browser:
     def open(self, link: str) -> None:
         self._driver.get(link)
 
+    def again(self) -> None:
+        """As with F5."""
+        self._driver.refresh()
+
     def go(self, route: str) -> None:
         self.run("location.hash = arguments[0]", route)
 
@@ -60,7 +64,7 @@ class Browser:
             shown = self.text()
             return [text for text in texts if text not in shown]
 
-        eventually(lambda: not missing(), seconds, lambda: f"{missing()} in:\n{self.text()[:3000]}")
+        eventually(lambda: not missing(), seconds, lambda: f"{missing()} in:\n{self.text()[:3000]}\n{self._log()}")
 
     def press(self, words: str) -> None:
         """A button, by what stands on it."""
@@ -88,7 +92,16 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """What scripts have raised, and what the policy has refused."""
-        return [each["message"] for each in self._driver.get_log("browser") if each["source"] != "network"]
+        return [each["message"] for each in self._log() if each["source"] != "network"]
+
+    def before(self, script: str) -> None:
+        """Runs before the scripts of each page that is opened from now on."""
+        self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+
+    def without(self, *links: str) -> None:
+        """Requests for these get no answer; ``*`` stands for anything, none: all go again."""
+        self._driver.execute_cdp_cmd("Network.enable", {})
+        self._driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": links})
 
     def keep(self, name: str) -> None:
         """A picture of the whole page, for people."""
@@ -100,6 +113,10 @@ class Browser:
     def wide(self) -> bool:
         """Whether the page itself has to be scrolled sideways."""
         return bool(self.run("return document.documentElement.scrollWidth > innerWidth"))
+
+    def _log(self) -> list[dict[str, Any]]:
+        """What has come since it was asked for last."""
+        return list(self._driver.get_log("browser"))
 
     def _size(self, height: int) -> None:
         size = {"width": self._width, "height": height, "deviceScaleFactor": 1, "mobile": False}

@@ -91,6 +91,21 @@ def streams(page: Browser, *all_: list[list[object]] | None) -> None:
     page.go("/t/Made")
 
 
+def test_a_page_of_which_a_file_has_not_come_says_so_and_asks_again(page):
+    page.without("*/layout.js")
+    page.again()
+    page.shows("The console has not sent the whole page")
+    page.without()
+    page.shows("No topology has been submitted")
+
+
+def test_a_browser_that_keeps_nothing_for_pages_is_told_why_there_is_none(page):
+    page.before("Object.defineProperty(window, 'localStorage', {get() { throw new Error('it is forbidden'); }})")
+    page.again()
+    page.shows("cannot begin: Uncaught Error: it is forbidden")
+    assert len(page.complaints()) == 1
+
+
 def test_what_a_new_stream_does_not_have_is_not_shown_as_present(page):
     stale = {"state": "stale", "as_of": 1, "reason": "nobody answers"}
     update = {"step": "switching", "late": []}

@@ -14,6 +14,7 @@ import pytest
 
 from ardea.supervision import records
 from ardea.supervision.spec import Policy, ProcessSpec, dump
+from tests.machine import patient
 from tests.process.waiting import eventually, heirs
 
 MARK = "SUPERVISED_IN"
@@ -81,7 +82,7 @@ class Run:
         return records.read_exits(self.folder, name)
 
     def wait(self, seconds: float = 60.0) -> int:
-        return self.popen.wait(seconds)
+        return self.popen.wait(patient(seconds))
 
     def stop(self) -> int:
         self.popen.terminate()

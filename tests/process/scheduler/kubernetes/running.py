@@ -122,10 +122,15 @@ class Counted:
     def seen(self) -> int:
         return int(self.ask("seen"))
 
-    def works(self, seconds: float = WHOLE_WITHIN) -> None:
-        """New numbers arrive, and every task has reported."""
+    def works(self, since: float | None = None) -> None:
+        """New numbers arrive, WHOLE_WITHIN of ``since``."""
         before = self.seen()
-        eventually(lambda: self.seen() > before + 100, seconds, lambda: f"new numbers arrive: {self.trouble()}")
+        eventually(
+            lambda: self.seen() > before + 100,
+            WHOLE_WITHIN,
+            lambda: f"new numbers arrive: {self.trouble()}",
+            since=since,
+        )
 
     def whole(self, since: float | None = None) -> None:
         """Pods are ready, containers have registered, tasks have reported, numbers arrive: WHOLE_WITHIN of ``since``.
@@ -133,8 +138,8 @@ class Counted:
         ``since``: ``time.monotonic()`` when something was lost; None: now.
         """
         began = time.monotonic() if since is None else since
-        eventually(self._complete, _left(began), lambda: f"it is whole again: {self.trouble()}")
-        self.works(_left(began))
+        eventually(self._complete, WHOLE_WITHIN, lambda: f"it is whole again: {self.trouble()}", since=began)
+        self.works(began)
         took = round(time.monotonic() - began, 1)
         print(f"whole again after {took} s", flush=True)
         self._took.append(took)
@@ -163,11 +168,6 @@ class Counted:
 
 def _ready(pod: dict[str, Any]) -> bool:
     return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ()))
-
-
-def _left(began: float) -> float:
-    """Of WHOLE_WITHIN."""
-    return max(0.0, began + WHOLE_WITHIN - time.monotonic())
 
 
 @contextmanager
