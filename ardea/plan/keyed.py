@@ -13,20 +13,32 @@ KEYED = "KeyedState", "Timers"
 
 
 class KeyedInput(msgspec.Struct, frozen=True):
-    """One input; ``places``: where the fields of its grouping stand in the rows of its stream."""
+    """One input.
+
+    Args:
+        component: whose rows it takes.
+        stream: of that component.
+        kind: of its grouping.
+        fields: of its grouping.
+        places: where those stand in the rows of its stream.
+        all_fields: of its stream; older savepoints do not say them.
+    """
 
     component: str
     stream: str
     kind: str
     fields: tuple[str, ...]
     places: tuple[int, ...]
+    all_fields: tuple[str, ...] = ()
 
     def keys_as(self, former: KeyedInput) -> bool:
         """Whether rows of a stream have the keys that they had: a field may have another name, or another place."""
         if "fields" not in (self.kind, former.kind):
             return True
-        same = self.fields == former.fields or self.places == former.places
-        return self.kind == former.kind and len(self.fields) == len(former.fields) and same
+        if self.kind != former.kind or len(self.fields) != len(former.fields):
+            return False
+        others = {was for was, field in zip(former.fields, self.fields, strict=True) if was != field}
+        return not others or (self.places == former.places and others.isdisjoint(self.all_fields))
 
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(self.fields)})" if self.fields else self.kind
@@ -68,7 +80,7 @@ def keyed_components(plan: LogicalPlan) -> dict[str, KeyedComponent]:
         for entry in component.inputs:
             names, there = entry.grouping.fields, fields.get((entry.component, entry.stream), ())
             places = tuple(there.index(name) for name in names if name in there)
-            inputs.append(KeyedInput(entry.component, entry.stream, entry.grouping.kind, names, places))
+            inputs.append(KeyedInput(entry.component, entry.stream, entry.grouping.kind, names, places, there))
         found[component.name] = KeyedComponent(states, tuple(inputs))
     return found
 

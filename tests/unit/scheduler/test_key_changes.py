@@ -34,6 +34,10 @@ class Longer(Visits):
     outputs = ("id", "user", "page", "at")
 
 
+class Reordered(Visits):
+    outputs = ("page", "user", "at")
+
+
 class Count(Bolt):
     counts = KeyedState(default=0)
 
@@ -102,6 +106,7 @@ ALONE = {"by": Grouping.GLOBAL, "par": 1}
         (plan("user"), plan("page"), "visits:default was grouped by fields(user) and would be by fields(page)"),
         (plan("user"), plan("user", "page"), "by fields(user) and would be by fields(user, page)"),
         (plan("user", "page"), plan("page", "user"), "by fields(user, page) and would be by fields(page, user)"),
+        (plan("user"), plan("page", spout=Reordered), "by fields(user) and would be by fields(page)"),
         (plan("user", "page"), plan("user"), "by fields(user, page) and would be by fields(user)"),
         (plan("user"), plan(**ALONE), "by fields(user) and would be by global"),
         (plan(**ALONE), plan("user", par=1), "by global and would be by fields(user)"),
@@ -132,6 +137,7 @@ def test_other_keys_are_refused_by_name(begins, before, after, says):
         (plan("user"), plan("user", par=5)),
         (plan("user"), plan("who", spout=Renamed)),
         (plan("user"), plan("user", spout=Longer)),
+        (plan("user"), plan("user", spout=Reordered)),
         (plan("user"), plan("user", more=("page",))),
         (plan(by=Grouping.SHUFFLE, par=1), plan(**ALONE)),
         (plan("user"), plan("page", bolt=Other)),
