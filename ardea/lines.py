@@ -170,7 +170,7 @@ class JsonLines(Lines):
 
 def _matching(pattern: str) -> Iterable[Path]:
     path = Path(pattern)
-    return Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+    return Path(path.anchor).glob(str(path.relative_to(path.anchor)).replace("[", "[[]"))  # a name's own, no class
 
 
 def _text(line: bytes) -> Values:

@@ -41,6 +41,12 @@ def test_each_file_is_a_partition_and_each_line_a_row(tmp_path, opened):
     assert check_source(source) == 5
 
 
+def test_a_bracket_is_a_part_of_the_name(tmp_path):
+    (tmp_path / "app[1].log").touch()
+    (tmp_path / "app1.log").touch()
+    assert Lines(tmp_path / "app[1].*").list_partitions() == [str(tmp_path / "app[1].log")]
+
+
 def test_json_has_members_and_those_that_are_absent_are_none(tmp_path, opened):
     (tmp_path / "a.jsonl").write_text('{"b": [1], "a": "x"}\n{"a": null}\n' * 40)
     source = JsonLines(tmp_path / "a.jsonl", ["a", "b"])
