@@ -11,6 +11,7 @@ from ardea.context import TopologyContext
 from ardea.plan.physical import PhysicalPlan
 from ardea.scheduler.packing import packing_for
 from ardea.sinks import Mark, Row, TwoPhaseSink, keep_rows
+from ardea.snapshots import rows_file
 from ardea.testing.components import CollectBolt, RowsSpout
 from ardea.testing.sources import same
 from ardea.topology import TopologyBuilder
@@ -31,15 +32,33 @@ def check_sink(
         make_sink: makes one, as the engine does: its class, ``PostgresSink(…).spec().cls``.  They all write to the same
             place, which is empty.
         read_back: what lies there now, that committed readers see, in the order in which it was written.
-        rows: six rows as ``row`` makes them, all different; what is read back equals them, as tuples.
+        rows: six rows as ``row`` makes them, all different; what is read back equals them, as tuples, once they have
+            been stored (docs/keys.md): a tuple in a row is a list.
         config: what ``initialize`` is given.
 
     Raises:
         AssertionError: the sink writes too little, too much, in another order, or too early.
+        UserError: a value of ``rows`` cannot be stored.
     """
     if len(rows) != 6:
         raise ValueError(f"check_sink takes six rows, not {len(rows)}")
-    _Check(make_sink, read_back, [tuple(row) for row in rows], config).run()
+    _Check(make_sink, read_back, list(_Stored(rows)), config).run()
+
+
+class _Stored:
+    """Rows as the engine gives them to ``commit``: read anew each time that somebody goes through them.
+
+    ``broken``: what is raised after the last.
+    """
+
+    def __init__(self, rows: Sequence[Row], broken: Exception | None = None) -> None:
+        self._content = rows_file.head_of(_mark(1)) + rows_file.encode_rows(rows, "sink")
+        self._broken = broken
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        yield from rows_file.rows_of(self._content, "check_sink")
+        if self._broken is not None:
+            raise self._broken
 
 
 class _Check:
@@ -68,28 +87,28 @@ class _Check:
         first, second, third, fourth, fifth, sixth = self._rows
         sink = self._sink()
         self._see([], "a sink that has committed nothing wrote something: nothing may be written before commit()")
-        sink.commit(_mark(1), [first, second])
+        sink.commit(_mark(1), _Stored([first, second]))
         self._see([first, second], "an interval is not there, whole and in order, when commit() has returned")
-        sink.commit(_mark(1), [first, second])
+        sink.commit(_mark(1), _Stored([first, second]))
         self._see([], "an interval that is committed twice is there twice: look at the mark in the same transaction")
-        self._sink().commit(_mark(1), [first, second])
+        self._sink().commit(_mark(1), _Stored([first, second]))
         self._see([], "a task that was started again wrote an interval again: the mark is to be outside, not in memory")
         self._breaks(sink, third)
         self._see([], "a commit that failed in the middle has left rows: rows and mark are to be one transaction")
-        sink.commit(_mark(3), [third])
+        sink.commit(_mark(3), _Stored([third]))
         self._see([third], "a commit that had failed was repeated and wrote nothing, or twice")
-        sink.commit(_mark(4), [])
+        sink.commit(_mark(4), _Stored([]))
         self._see([], "an interval without rows wrote some")
         successor = self._sink()  # while the former one is frozen
-        successor.commit(_mark(5), [fourth])
+        successor.commit(_mark(5), _Stored([fourth]))
         self._see([fourth], "a new life of the task, which goes on while the former one is frozen, wrote nothing")
         self._wakes(sink, fourth)
         self._see([], "a former life of the task, which woke up, wrote an interval that is there")
-        successor.commit(_mark(6, task=1), [fifth])
+        successor.commit(_mark(6, task=1), _Stored([fifth]))
         self._see([fifth], "rows of a task that is gone were not written: the number counts for mark.owner only")
-        successor.commit(_mark(1, topology="check-2"), [sixth])
+        successor.commit(_mark(1, topology="check-2"), _Stored([sixth]))
         self._see([sixth], "rows of another submission were not written: the number counts for mark.owner only")
-        successor.commit(_mark(6, task=1), [fifth])
+        successor.commit(_mark(6, task=1), _Stored([fifth]))
         self._see([], "an interval of another task was written twice")
 
     def _sink(self) -> TwoPhaseSink:
@@ -100,17 +119,20 @@ class _Check:
         return sink
 
     def _breaks(self, sink: TwoPhaseSink, row: Row) -> None:
+        broken = OSError("the store of snapshots cannot be read at present")
         try:
-            sink.commit(_mark(3), _broken(row))
-        except Exception:
-            return
+            sink.commit(_mark(3), _Stored([row], broken))
+        except Exception as error:
+            if broken in _chain(error):
+                return
+            raise
         raise AssertionError("commit() returned although its rows could not be read: let what they raise pass")
 
     def _wakes(self, sink: TwoPhaseSink, row: Row) -> None:
         """It may refuse, or see that there is nothing to do."""
         for number in (3, 5):
             with contextlib.suppress(Exception):
-                sink.commit(_mark(number), [row])
+                sink.commit(_mark(number), _Stored([row]))
 
     def _see(self, more: list[tuple[Any, ...]], otherwise: str) -> None:
         self._expected += more
@@ -123,9 +145,11 @@ def _mark(number: int, *, topology: str = "check-1", task: int = 0) -> Mark:
     return Mark(topology, "sink", task, 1 << 32 | number)
 
 
-def _broken(row: Row) -> Iterator[Row]:
-    yield row
-    raise OSError("the store of snapshots cannot be read at present")
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """It, and what it was raised from, or after."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _kept(rows: Sequence[Row]) -> NoReturn:  # noqa: ARG001

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ardea import TwoPhaseSink
+from ardea.errors import UserError
 from ardea.testing import check_sink
 
 ROWS = [(f"w{number}", number) for number in range(6)]
@@ -79,6 +80,23 @@ class Swallows(Good):
             super().commit(mark, rows)
 
 
+class Counts(Good):
+    """As if they were a list."""
+
+    def commit(self, mark, rows):
+        if self.known(mark) < mark.number and len(rows):
+            self.write([rows[0], *rows[1:]])
+            self.remember(mark)
+
+
+class Wraps(Good):
+    def commit(self, mark, rows):
+        try:
+            super().commit(mark, rows)
+        except OSError as error:
+            raise RuntimeError("it is not written") from error
+
+
 class Backwards(Good):
     def write(self, rows):
         super().write(rows[::-1])
@@ -105,8 +123,19 @@ def check(kind):
     check_sink(kind, lambda: OUTSIDE["rows"], ROWS)
 
 
-def test_a_good_sink_passes():
-    check(Good)
+@pytest.mark.parametrize("kind", [Good, Wraps])
+def test_a_good_sink_passes(kind):
+    check(kind)
+
+
+def test_rows_come_as_a_store_gives_them():
+    """Once only those that go through them work; values are those that docs/keys.md has."""
+    with pytest.raises(TypeError, match="has no len"):
+        check(Counts)
+    check_sink(Good, lambda: OUTSIDE["rows"], [(("a", number), number) for number in range(6)])
+    assert OUTSIDE["rows"][0] == (["a", 0], 0)
+    with pytest.raises(UserError, match="as value 1 of a row, which cannot be stored"):
+        check_sink(Good, lambda: OUTSIDE["rows"], [("a", object())] * 6)
 
 
 def test_a_nan_that_is_read_back_is_that_which_was_written():
