@@ -195,9 +195,10 @@ class Panes:
 
     def _closed(self, time: Time) -> Time:
         """Up to there all windows have been seen by all keys: of what is due by now some may be left."""
-        first = self._due[0].at if self._due else math.inf
-        waits = self._present.at if self._present is not None else first
-        return min(time, waits - 1)
+        first = self._present or next(iter(self._due), None)
+        if first is None:
+            return time
+        return min(time, first.at if first.what == CLEAN else first.at - 1)  # a pane is over after what ends with it
 
     def _mark(self, key: Any, end: int) -> None:
         self._seen[key] = self._table[key, None] = end

@@ -174,6 +174,14 @@ def test_panes_that_are_seen_in_slices_are_seen_once_over_restarts(kind, events)
 
 @settings(max_examples=share(60), deadline=None)
 @example(Tumbling(10, on="at", allowed_lateness=7), [[("a", 5)], ("rise", 12), [("a", 6)]])
+@example(
+    Tumbling(10, on="at", allowed_lateness=10),
+    [[("a", 5)], [("a", 15)], ("rise", 20), "step", "step", [("b", 16)]],
+)  # before a pane that is over by then is deleted
+@example(
+    Tumbling(10, on="at", allowed_lateness=10),
+    [[("a", 5), ("b", 5)], [("a", 15)], ("rise", 20), "step", "step", "step", "step", [("b", 16)]],
+)  # while it is
 @given(KINDS, EVENTS)
 def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(kind, events):
     lateness, wanted, ahead = kind.lateness_us // MICROS, defaultdict(set), set()
