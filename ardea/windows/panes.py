@@ -249,6 +249,7 @@ class Panes:
         if self._simple:
             pane = end - self._size
             values = self._table.take_many(list(zip(keys, repeat(pane), strict=False)))
+            self._keys[pane].difference_update(keys)
             return Seen(window(pane, end, "on time"), keys, list(map(self._fold.result, values)))
         for key in keys:
             self._mark(key, end)
@@ -298,9 +299,8 @@ class Panes:
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         by_end: dict[int, list[Any]] = {}
         for end, key in windows:
-            if end in self._ends and any(
-                key in self._keys.get(pane, ()) for pane in range(end - self._size, end, self._pane)
-            ):
+            unseen = end in self._ends and self._seen.get(key, -_LARGEST) < end
+            if unseen and any(key in self._keys.get(pane, ()) for pane in range(end - self._size, end, self._pane)):
                 by_end.setdefault(end, []).append(key)
         for end, keys in sorted(by_end.items()):
             yield self._look(end, keys, "early")

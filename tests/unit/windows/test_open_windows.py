@@ -46,6 +46,10 @@ class Driven:
         found = self.open.step(self.watermark * MICROS, self.most)
         self._note([] if found is None else [found])
 
+    def early(self, windows):
+        """(end in seconds, key)."""
+        self._note(self.open.early([(end * MICROS, key) for end, key in windows]))
+
     def rise(self, watermark):
         self.watermark = max(self.watermark, watermark)
 
@@ -212,6 +216,34 @@ def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(ki
     assert ahead <= set(on_time)
     for window, numbers in wanted.items():
         assert numbers <= set(last.get(window, ())), window
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Tumbling(10, on="at", early=5),
+        Tumbling(10, on="at", early=5, allowed_lateness=10),
+        Sliding(10, 5, on="at", early=5),
+    ],
+    ids=["tumbling", "late", "sliding"],
+)
+def test_between_two_slices_a_window_is_seen_early_of_keys_that_have_not_seen_it(kind):
+    driven = Driven(kind, most=1)
+    driven.add([("a", 5, 0), ("b", 5, 1)])
+    driven.rise(10)
+    driven.step()
+    ((first, *_),) = driven.seen
+    (other,) = {"a", "b"} - {first}
+    driven.early([(10, "a"), (10, "b")])
+    driven.restart()
+    driven.settle()
+    assert [(key, firing) for key, _, end, firing, _ in driven.seen if end == 10] == [
+        (first, "on time"),
+        (other, "early"),
+        (other, "on time"),
+    ]
+    assert all(rows == [{"a": 0, "b": 1}[key]] for key, *_, rows in driven.seen)
+    driven.end()
 
 
 @settings(max_examples=share(80), deadline=None)
