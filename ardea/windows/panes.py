@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, repeat
 from typing import Any, NamedTuple
 
@@ -95,26 +95,33 @@ class Panes:
             late = np.flatnonzero(~there).tolist()
             keys, items, panes = list(compress(keys, there)), list(compress(items, there)), panes[there]
             found = [pane for pane in found if self._over(pane) > time]
-        with self._only_those_there(found):
-            if len(found) == 1:
-                self._put(found[0], keys, time)
+        if len(found) == 1:
+            with self._adding({found[0]: keys}, time):
                 self._fold.put_all(self._table, zip(keys, repeat(found[0]), strict=False), items)
-            elif found:
-                for pane in found:
-                    self._put(pane, list(compress(keys, panes == pane)), time)
+        elif found:
+            with self._adding({pane: list(compress(keys, panes == pane)) for pane in found}, time):
                 self._fold.put_all(self._table, zip(keys, panes.tolist(), strict=True), items)
         return late
 
     @contextlib.contextmanager
-    def _only_those_there(self, panes: Iterable[int]) -> Iterator[None]:
-        """A fold that raises has not added the rows after that one: their keys are in no window by them."""
+    def _adding(self, keys: Mapping[int, Sequence[Any]], time: Time) -> Iterator[None]:
+        """Rows of these keys, by pane.  A fold that raises has not added those after: their keys are in no window."""
+        for pane, some in keys.items():
+            if pane not in self._keys:
+                self._keys[pane] = set()
+                self._expect(pane, self._closed(time))
+            self._keys[pane].update(some)
         try:
             yield
         except BaseException:
-            for pane in panes:
-                here = self._keys.get(pane, set())
+            for pane in keys:
+                here = self._keys[pane]
                 here.intersection_update([key for key in here if (key, pane) in self._table])
             raise
+        finally:
+            for pane, some in keys.items():
+                if self._first_end(pane) <= time:
+                    self._put_late(pane, some, time)
 
     def add_columns(self, keys: Keyed, stamps: Any, columns: Any, time: Time) -> Sequence[int]:
         """Rows of a record batch, of which each is in one pane; returns the places of those that are late."""
@@ -145,9 +152,7 @@ class Panes:
         for key, pane in pairs:
             by_pane.setdefault(pane, []).append(key)
         table, merge = self._table, self._fold.merge
-        with self._only_those_there(by_pane):
-            for pane, some in by_pane.items():
-                self._put(pane, some, time)
+        with self._adding(by_pane, time):
             for pair, part in zip(pairs, parts, strict=True):
                 table[pair] = merge(table[pair], part)
 
@@ -155,16 +160,6 @@ class Panes:
         """The last pane that is over."""
         last = self._end_by(time - self._allowed) - self._size  # the begin of the last window that is over
         return last + self._every - self._pane
-
-    def _put(self, pane: int, keys: Iterable[Any], time: Time) -> None:
-        """There will be rows of these keys in the pane."""
-        there = self._keys.get(pane)
-        if there is None:
-            there = self._keys[pane] = set()
-            self._expect(pane, self._closed(time))
-        there.update(keys)
-        if self._first_end(pane) <= time:
-            self._put_late(pane, keys, time)
 
     def _expect(self, pane: int, closed: Time) -> None:
         """Windows that have the pane, and it itself, become due; up to there all have been seen."""
@@ -177,12 +172,13 @@ class Panes:
 
     def _put_late(self, pane: int, keys: Iterable[Any], time: Time) -> None:
         """The watermark has passed the ends of some windows of the pane: they are late there, or too late."""
-        keys, closed, seen = dict.fromkeys(keys), self._closed(time), self._seen
+        keys = [key for key in dict.fromkeys(keys) if key in self._keys[pane]]
+        closed, seen = self._closed(time), self._seen
         under_way = self._present.at if self._present is not None and self._present.what == SEE else None
         left = set(self._left)
         for end in range(self._first_end(pane), min(self._last_end(pane), self._end_by(time)) + 1, self._every):
             if end <= closed:
-                late = list(keys)
+                late = keys
             elif end == under_way:
                 late = [key for key in keys if key not in left]
             else:

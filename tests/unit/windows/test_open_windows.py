@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ardea.backends.memory import KeyedTable, Lower
-from ardea.windows import CountSliding, CountTumbling, Session, Sliding, Tumbling
+from ardea.windows import CountSliding, CountTumbling, Session, Sliding, Sum, Tumbling
 from ardea.windows.counted import Counted
 from ardea.windows.kinds import MICROS
 from ardea.windows.panes import Panes
@@ -244,6 +244,18 @@ def test_between_two_slices_a_window_is_seen_early_of_keys_that_have_not_seen_it
     ]
     assert all(rows == [{"a": 0, "b": 1}[key]] for key, *_, rows in driven.seen)
     driven.end()
+
+
+@pytest.mark.parametrize("every", [10, 5])
+@pytest.mark.parametrize("put", ["add", "add_parts"])
+def test_of_late_rows_those_that_a_fold_has_not_added_leave_nothing(every, put):
+    kind = Sliding(10, every, on="at", fold=Sum("value"), allowed_lateness=10)
+    table = KeyedTable(kind.fold.zero, Lower("windows", None), normal=True)
+    panes = Panes(kind, table)
+    with pytest.raises(TypeError):
+        getattr(panes, put)(["a", "b", "c"], np.array([5, 5, 5]) * MICROS, [1, "text", 2], 12 * MICROS)
+    assert {key for key, _ in table} == {"a"}
+    assert [(seen.window.firing, seen.keys, seen.values) for seen in panes.at_once()] == [("late", ["a"], [1])]
 
 
 @settings(max_examples=share(80), deadline=None)
