@@ -12,6 +12,10 @@ KEYED = "KeyedState", "Timers"
 """How the kinds of states that have keys begin."""
 
 
+_WINDOWS = "KeyedState(windows)"
+"""The kind of what windows keep, in older plans and savepoints; later ones say which windows, in the brackets too."""
+
+
 class KeyedInput(msgspec.Struct, frozen=True):
     """One input.
 
@@ -96,14 +100,21 @@ def other_keys(before: Mapping[str, KeyedComponent], after: Mapping[str, KeyedCo
         said += [
             f"{name}.{state} was a {former.states[state]} and would be a {component.states[state]}"
             for state in kept
-            if component.states[state] != former.states[state]
+            if not _same_kind(component.states[state], former.states[state])
         ]
         if kept and (why := next(component.differences(former), "")):
             said += [f"{name}.{state}: {why}" for state in kept]
     return said
 
 
+def _same_kind(kind: str, former: str) -> bool:
+    return kind == former or (former == _WINDOWS and kind.startswith(_WINDOWS[:-1]))
+
+
 OTHER_KEYS = "what is stored would have other keys, or belong to other tasks"
 """What is said of those."""
-ANOTHER_NAME = "keep the grouping, or give the state another name, and --drop-state for what the former one holds"
+ANOTHER_NAME = (
+    "keep the grouping and the windows, or give the state (of windows the component) another name, and --drop-state "
+    "for what the former one holds"
+)
 """What can be done."""

@@ -27,10 +27,15 @@ class WindowState(KeyedState):
 
     needs_keys = False
 
+    def __init__(self, windows: Windows) -> None:
+        """Declares it."""
+        super().__init__(default=windows.fold.zero)
+        self._kept_as = windows.kept_as
+
     @property
     def kind(self) -> str:
-        """Another one than that of an author's state."""
-        return "KeyedState(windows)"
+        """Another one than that of an author's state, or of other windows."""
+        return f"KeyedState(windows, {self._kept_as})"
 
 
 class Adding(Protocol):
@@ -70,7 +75,7 @@ class WindowBolt(ReadyMade, Bolt):
                 raise UserError(
                     f"{cls.__name__}: windows is {windows!r}; write windows = Tumbling('1 min', on='FIELD')"
                 )
-            state = WindowState(default=windows.fold.zero)
+            state = WindowState(windows)
             state.__set_name__(cls, "_windows")
             cls._windows = state
         for name in ("process", "process_batch", "process_columns"):

@@ -68,7 +68,7 @@ class Counted(Untimed):
     def _slide(self, key: Any, item: Any) -> None:
         fresh, items = self._table.get((key, None)) or (0, [])
         fresh, items = fresh + 1, [*items, item][-self._most :]
-        if fresh == self._every:
+        if fresh >= self._every:  # another version may have said more
             self._see_items(key, items)
             fresh = 0
             self._open.pop(key, None)

@@ -78,6 +78,11 @@ class Windows:
             )
 
     @property
+    def kept_as(self) -> str:
+        """What another version's windows have to be, too, to go on with what these have kept."""
+        return type(self).__name__
+
+    @property
     def reads_columns(self) -> bool:
         """Whether rows that travel as columns are added as such."""
         return False
@@ -170,6 +175,13 @@ class Regular(TimeWindows):
     def offset_us(self) -> int:
         """From a multiple of ``every_us`` to a begin."""
         return self._micros("offset", zero=True)
+
+    @property
+    def kept_as(self) -> str:
+        """Windows that begin and end at other times have other panes."""
+        size, every, offset = (each / MICROS for each in (self.size_us, self.every_us, self.offset_us % self.every_us))
+        times = f"Tumbling({size} s" if every == size else f"Sliding({size} s, {every} s"
+        return f"{times}, offset={offset} s)" if offset else f"{times})"
 
     @property
     def reads_columns(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import msgspec
@@ -16,6 +17,7 @@ from ardea.scheduler.next_definition import check_states
 from ardea.snapshots import beginning
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.savepoint import Savepoint
+from ardea.windows import CountSliding, CountTumbling, Global, Session, Sliding, Tumbling, WindowBolt
 
 
 class Visits(Spout):
@@ -61,6 +63,13 @@ class Reminds(Bolt):
         pass
 
     def on_timer(self, name, key, at):
+        pass
+
+
+class Named(Bolt):
+    _windows = KeyedState(default=0)
+
+    def process(self, tup):
         pass
 
 
@@ -156,6 +165,62 @@ def test_timers_have_keys_too():
 
 def test_a_savepoint_that_says_nothing_of_keys_is_taken(begins):
     begins(plan("page"), {})
+
+
+def windowed(kind):
+    return plan("user", bolt=type("Windowed", (WindowBolt,), {"windows": kind, "on_window": print}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "was", "becomes"),
+    [
+        (Tumbling(10), Tumbling("1 min"), "Tumbling(10.0 s)", "Tumbling(60.0 s)"),
+        (Tumbling(10), Tumbling(10, offset=3), "Tumbling(10.0 s)", "Tumbling(10.0 s, offset=3.0 s)"),
+        (Sliding(10, 5), Sliding(10, 2.5), "Sliding(10.0 s, 5.0 s)", "Sliding(10.0 s, 2.5 s)"),
+        (Sliding(10, 5), Tumbling(10), "Sliding(10.0 s, 5.0 s)", "Tumbling(10.0 s)"),
+        (Tumbling(10), Session(10), "Tumbling(10.0 s)", "Session"),
+        (CountTumbling(3), CountSliding(3, 1), "CountTumbling", "CountSliding"),
+        (CountTumbling(3), Global(rows=3), "CountTumbling", "Global"),
+    ],
+)
+def test_other_windows_are_refused_by_name(begins, before, after, was, becomes):
+    before, after = windowed(before), windowed(after)
+    says = f"count._windows was a KeyedState(windows, {was}) and would be a KeyedState(windows, {becomes})"
+    with pytest.raises(UserError) as caught:
+        check_states(Mock(shape=shape_of(before)), after, drop_state=True)
+    assert says in caught.value.message
+    assert "(of windows the component)" in str(caught.value.hint)
+    with pytest.raises(UserError) as caught:
+        begins(after, carried(before))
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (Tumbling(60), Tumbling("1 min", early=5)),
+        (Tumbling(10, offset=3), Tumbling(10, offset=13)),
+        (Sliding(10, 10), Tumbling(10)),
+        (Session(5), Session(9)),
+        (CountTumbling(3), CountTumbling(5)),
+        (CountSliding(4, 2), CountSliding(6, 3)),
+        (Global(rows=3), Global(early=5)),
+    ],
+)
+def test_windows_that_are_kept_alike_are_taken_over(begins, before, after):
+    before, after = windowed(before), windowed(after)
+    check_states(Mock(shape=shape_of(before)), after, drop_state=False)
+    begins(after, carried(before))
+
+
+def test_windows_of_plans_and_savepoints_that_do_not_say_which_are_taken_over(begins):
+    before, after = windowed(Tumbling(10)), windowed(Tumbling(60))
+    older = replace(before["count"], states={"_windows": "KeyedState(windows)"})
+    before = replace(before, components=tuple(older if each.name == "count" else each for each in before))
+    check_states(Mock(shape=shape_of(before)), after, drop_state=False)
+    begins(after, carried(before))
+    with pytest.raises(UserError, match=r"was a KeyedState\(windows\) and would be a KeyedState: "):
+        check_states(Mock(shape=shape_of(before)), plan("user", bolt=Named), drop_state=False)
 
 
 def carried(before):

@@ -391,6 +391,17 @@ def test_windows_by_number(rows, every, keys, restart):
         assert sorted((key, found) for key, *_, found in driven.seen) == sorted(expected + rest)
 
 
+@pytest.mark.parametrize("kind", [CountTumbling, lambda rows: CountSliding(rows, rows)])
+def test_a_window_by_number_that_has_more_rows_than_those_of_an_update_is_seen_with_the_next(kind):
+    driven = Driven(kind(5))
+    driven.add([("a", 0, number) for number in range(4)])
+    driven.kind = kind(2)
+    driven.restart()
+    for number in range(4, 7):
+        driven.add([("a", 0, number)])
+    assert [rows[-2:] for *_, rows in driven.seen] == [[3, 4], [5, 6]]
+
+
 @pytest.mark.parametrize(("kind", "seen"), [(CountTumbling(3), [[6]]), (CountSliding(4, 3), [[3, 4, 5, 6]])])
 def test_windows_by_number_of_keys_that_no_row_has_any_more_are_seen_at_once(kind, seen):
     """Once each, but for those that have nothing new; the key that rows have goes on."""
