@@ -44,7 +44,6 @@ class Panes:
         self._size, self._every, self._offset = kind.size_us, kind.every_us, kind.offset_us
         self._pane, self._of = kind.pane_us, kind.panes
         self._allowed = kind.lateness_us
-        self._simple = self._pane == self._size and not self._allowed  # a pane is a window, and is gone with it
         self._keys: dict[int, set[Any]] = {}  # those with rows, by pane
         self._seen: dict[Any, int] = {}  # as the table has it
         self._due: list[_Due] = []
@@ -60,6 +59,8 @@ class Panes:
                 self._seen[key] = self._table[key, None]
             else:
                 self._keys.setdefault(pane, set()).add(key)
+        # Whether a pane is a window, and is gone with it: none is there that a version with allowed lateness has seen.
+        self._simple = self._pane == self._size and not self._allowed and not self._seen
         for pane, keys in self._keys.items():
             self._expect(pane, min(self._seen.get(key, -_LARGEST) for key in keys))
 

@@ -246,6 +246,21 @@ def test_between_two_slices_a_window_is_seen_early_of_keys_that_have_not_seen_it
     driven.end()
 
 
+@pytest.mark.parametrize(("before", "after"), [(10, 0), (0, 10), (20, 10), (10, 20)])
+@pytest.mark.parametrize("steps", range(6))
+def test_another_version_may_allow_another_lateness(before, after, steps):
+    driven = Driven(Tumbling(10, on="at", allowed_lateness=before), most=1)
+    driven.add([("a", 5, 0), ("b", 6, 1), ("a", 15, 2)])
+    driven.rise(20)
+    for _ in range(steps):
+        driven.step()
+    driven.kind = Tumbling(10, on="at", allowed_lateness=after)
+    driven.restart()
+    driven.end()
+    seen = [(key, end, firing, rows) for key, _, end, firing, rows in driven.seen]
+    assert sorted(seen) == [("a", 10, "on time", [0]), ("a", 20, "on time", [2]), ("b", 10, "on time", [1])]
+
+
 @pytest.mark.parametrize("every", [10, 5])
 @pytest.mark.parametrize("put", ["add", "add_parts"])
 def test_of_late_rows_those_that_a_fold_has_not_added_leave_nothing(every, put):
