@@ -134,19 +134,18 @@ class Whole(Untimed):
             count, value = count + 1, self._fold.put(value, item)
             self._table[key, None] = [count, value]
             if self._rows is not None and count % self._rows == 0:
-                self._full.append(self._seen(key, "early"))
+                self._full.append(self._seen(key, self._fold.copied(value), "early"))  # later rows may change it
         return ()
 
-    def _seen(self, key: Any, firing: Firing) -> Seen:
-        return Seen(Window(None, None, firing), [key], [self._fold.result(self._table[key, None][1])])
+    def _seen(self, key: Any, value: Any, firing: Firing) -> Seen:
+        return Seen(Window(None, None, firing), [key], [self._fold.result(value)])
 
     def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
         key, _ = self._open.popitem()
-        seen = self._seen(key, "on time")
-        del self._table[key, None]
-        return seen
+        _, value = self._table.pop((key, None))
+        return self._seen(key, value, "on time")
 
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
         return ((None, key) for key in keys)
@@ -157,4 +156,4 @@ class Whole(Untimed):
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         for _, key in windows:
             if key in self._open:
-                yield self._seen(key, "early")
+                yield self._seen(key, self._table[key, None][1], "early")
