@@ -73,7 +73,8 @@ class Home:
     def folders(self) -> list[Path]:
         """Those that are there, the newest first."""
         try:
-            found = [(folder.stat().st_ctime, folder) for folder in (self.root / "local").iterdir()]
+            there = [each for each in (self.root / "local").iterdir() if each.is_dir()]
+            found = [(folder.stat().st_ctime, folder) for folder in there]
         except FileNotFoundError:
             return []
         return [folder for _, folder in sorted(found, reverse=True)]

@@ -115,6 +115,18 @@ def test_old_runs_are_pruned_and_running_ones_kept(tmp_path):
     assert not is_held(folders[0])
 
 
+def test_a_file_beside_the_folders_is_none_of_them(tmp_path):
+    """As a file manager leaves: no run ends for it, and it stays."""
+    home = Home(tmp_path)
+    folder = home.make_folder("a-00000000")
+    stray = tmp_path / "local" / ".DS_Store"
+    stray.touch()
+    (tmp_path / "local" / "nowhere").symlink_to("missing")
+    assert home.folders() == [folder]
+    assert home.prune(keep=0) == [folder]
+    assert stray.is_file()
+
+
 def test_a_folder_is_held_once(tmp_path):
     folder = Home(tmp_path).make_folder("a-00000000")
     lock = hold(folder)
