@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import select
 import subprocess
@@ -34,6 +35,8 @@ from ardea.scheduler.submission import Submission
 
 DAEMON = (sys.executable, "-P", "-m", "ardea.scheduler.daemon")
 """The command of a daemon."""
+LONGEST_WAIT = 3600.0
+"""Seconds of one wait: what ``select`` takes has a bound, which is the machine's."""
 _CHUNK = 1 << 16
 logger = logging.getLogger("daemon")
 
@@ -147,9 +150,11 @@ class Launch:
         out = self._process.stdout
         assert out is not None
         while not self._lines:
-            left = None if deadline is None else deadline - self._clock()
-            if (left is not None and left <= 0) or not select.select([out], [], [], left)[0]:
+            left = math.inf if deadline is None else deadline - self._clock()
+            if left <= 0:
                 return None
+            if not select.select([out], [], [], min(left, LONGEST_WAIT))[0]:
+                continue
             chunk = os.read(out.fileno(), _CHUNK)
             if not chunk:
                 raise self._death()

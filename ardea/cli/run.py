@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from ardea.cli import console, reload, submission, ui
-from ardea.cli.console import Output, OutputOption, StateOption
+from ardea.cli.console import Output, OutputOption, StateOption, finite
 from ardea.cli.watching import Watch
 from ardea.documents.figures import of_totals
 from ardea.errors import ClusterError, ExitCode, UsageError, UserError
@@ -51,7 +51,9 @@ def run(
     give_up: Annotated[
         float,
         typer.Option(
-            min=0, help="End as FAILED after so many seconds in which tuples fail and none is acked; 0: never."
+            min=0,
+            callback=finite,
+            help="End as FAILED after so many seconds in which tuples fail and none is acked; 0: never.",
         ),
     ] = PATIENCE,
     again: Annotated[

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ardea.cli import console, stall_lines
-from ardea.cli.console import Name, Output, OutputOption
+from ardea.cli.console import Name, Output, OutputOption, finite
 from ardea.cli.keys import Keys
 from ardea.cli.progress import seconds
 from ardea.cli.snapshot_lines import line
@@ -38,7 +38,9 @@ def top(
     scheduler: Scheduler,
     name: Name,
     once: Annotated[bool, typer.Option("--once", help="Print one table and end, as without a terminal.")] = False,
-    interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two readings.")] = INTERVAL,
+    interval: Annotated[
+        float, typer.Option(min=0.2, max=86_400, callback=finite, help="Seconds between two readings.")
+    ] = INTERVAL,
     sort: Annotated[str, typer.Option(metavar="COLUMN", help=f"The largest first: {', '.join(SORTS)}.")] = "",
     wanted: Annotated[
         str, typer.Option("--filter", metavar="TEXT", help="Show only components and tasks whose names contain this.")

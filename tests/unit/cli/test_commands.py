@@ -202,11 +202,20 @@ def test_a_malformed_parallelism_is_a_wrong_command_line(text):
         asked([text], None, moving=False, dropping=False)
 
 
-@pytest.mark.parametrize("verb", [["kill"], ["restart"], ["savepoint"], ["update"], ["submit", "local"]])
+SECONDS = [([verb], "--wait-secs") for verb in ("kill", "restart", "savepoint", "update")]
+SECONDS += [(["submit", "local"], "--wait-secs"), (["top"], "--interval"), (["run"], "--give-up")]
+
+
+@pytest.mark.parametrize(("verb", "option"), SECONDS)
 @pytest.mark.parametrize("seconds", ["inf", "nan"])
-def test_nobody_waits_for_what_is_no_number_of_seconds(tmp_path, verb, seconds):
-    told = ardea(*verb, "words", "--wait-secs", seconds, "--state", tmp_path / "state")
-    assert (told.exit_code, "Invalid value for '--wait-secs'" in told.stderr) == (ExitCode.USAGE, True)
+def test_nobody_waits_for_what_is_no_number_of_seconds(tmp_path, verb, option, seconds):
+    told = ardea(*verb, "words", option, seconds, "--state", tmp_path / "state")
+    assert (told.exit_code, f"Invalid value for '{option}'" in told.stderr) == (ExitCode.USAGE, True)
+
+
+def test_no_reading_is_further_from_the_next_than_a_machine_can_sleep(tmp_path):
+    told = ardea("top", "words", "--interval", "1e10", "--state", tmp_path / "state")
+    assert (told.exit_code, "Invalid value for '--interval'" in told.stderr) == (ExitCode.USAGE, True)
 
 
 def test_errors_begin_with_error_and_end_with_a_hint():
