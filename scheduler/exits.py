@@ -21,7 +21,7 @@ class ExitRecords:
         self._read: dict[Path, tuple[int, list[Exit]]] = {}
 
     def read(self) -> dict[str, list[Exit]]:
-        """The last ends of each process that ended, oldest first."""
+        """The last ends of each process that ended, oldest first; of a task those in all its containers."""
         found: dict[str, list[Exit]] = {}
         for file in (*self._folder.glob("exits/*.jsonl"), *self._folder.glob(f"{CONTAINERS}/exits/*.jsonl")):
             container = file.parents[1]
@@ -31,5 +31,7 @@ class ExitRecords:
             alone = container == self._folder or file.stem in (self._tasks or ())
             if not alone and self._tasks is not None and of_a_task(container_number(container.name), file.stem):
                 continue  # an update has removed it
-            found[file.stem if alone else f"{container.name}/{file.stem}"] = self._read[file][1]
+            name, ends = file.stem if alone else f"{container.name}/{file.stem}", self._read[file][1]
+            # Of a task that an update has moved each place has some.
+            found[name] = sorted([*found[name], *ends], key=lambda end: end.time) if name in found else ends
         return found

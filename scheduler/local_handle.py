@@ -19,7 +19,7 @@ from ardea.scheduler.local_evidence import evidence
 from ardea.scheduler.local_health import health_of
 from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.next_definition import Change
-from ardea.scheduler.processes import metrics_ports, processes
+from ardea.scheduler.processes import containers, metrics_ports, processes
 from ardea.scheduler.restart import Restart
 from ardea.scheduler.schedulers import Description, Evidence, Handle
 from ardea.snapshots.kept import Kept, committed_in
@@ -107,9 +107,8 @@ class LocalHandle(Handle):
         self.require_running()
         self.require_version("restart")
         with MasterClient(self._state, self.id, self._folder) as client:
-            restart = Restart(client, self._folder, clock=time.monotonic)
-            chosen = restart.containers() if container is None else [container]
-            restart.restart(chosen, patience)
+            chosen = containers(self._folder) if container is None else [container]
+            Restart(client, self._folder, clock=time.monotonic).restart(chosen, patience)
         return chosen
 
     def update(self, change: Change, target: str | None) -> LocalUpdate:

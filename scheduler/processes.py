@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from ardea.health import ProcessRow
 from ardea.health.processes import deaths, rows, said
-from ardea.plan.names import CONTAINERS
+from ardea.plan.names import container_name, container_number
 from ardea.scheduler.exits import ExitRecords
+from ardea.supervision.records import read_status
 from ardea.supervision.supervisor_state import REMOVED
+
+
+def containers(folder: Path) -> list[int]:
+    """Those that the topology of this folder has, 0 (the master's) included; folders of others may be there."""
+    return sorted(
+        number for name in read_status(folder).get("processes", {}) if (number := container_number(name)) is not None
+    )
 
 
 def processes(folder: Path, now: float) -> list[ProcessRow]:
     """All of a topology's folder, by container; ``now`` in Unix seconds."""
     found = rows(folder, None, now)
-    numbered = {int(path.name.rpartition("-")[2]): path for path in folder.glob(CONTAINERS)}
-    for number, path in sorted(numbered.items()):
-        found += rows(path, number, now)
+    for number in containers(folder):
+        found += rows(folder / container_name(number), number, now)
     return found
 
 
 def metrics_ports(folder: Path) -> dict[int, int]:
     """Where each container of this topology serves ``/metrics``, by its number."""
     found = {}
-    for file in folder.glob(f"{CONTAINERS}/metrics.port"):
-        text = file.read_text().strip()
-        if text:  # it is being written otherwise
-            found[int(file.parent.name.rpartition("-")[2])] = int(text)
-    return dict(sorted(found.items()))
+    for number in containers(folder):
+        with contextlib.suppress(FileNotFoundError):  # it is only just starting
+            text = (folder / container_name(number) / "metrics.port").read_text().strip()
+            if text:  # it is being written otherwise
+                found[number] = int(text)
+    return found
 
 
 def died_since(folder: Path, since: float) -> list[str]:

@@ -16,6 +16,7 @@ from ardea.errors import NotFound, TimedOut, Unreachable
 from ardea.plan.names import container_name
 from ardea.protocol.incarnations import life_of
 from ardea.scheduler.control import MasterClient, Status, waiting_for
+from ardea.scheduler.processes import containers as containers_of
 from ardea.supervision.records import read_status
 
 ASK_PATIENCE = 1.0
@@ -29,10 +30,6 @@ class Restart:
         """``folder`` is the topology's."""
         self._client, self._folder, self._clock = client, folder, clock
 
-    def containers(self) -> list[int]:
-        """Those that the topology has, 0 (the master's) included."""
-        return sorted(int(name.rpartition("-")[2]) for name in _processes(self._folder))
-
     def restart(self, containers: Sequence[int], patience: float) -> None:
         """Returns when every process of these containers is back, and the topology complete.
 
@@ -40,7 +37,7 @@ class Restart:
             NotFound: there is no such container.
             TimedOut: they are not back after ``patience`` seconds; they are still being started.
         """
-        known = self.containers()
+        known = containers_of(self._folder)
         for number in containers:
             if number not in known:
                 raise NotFound(
@@ -71,7 +68,7 @@ class Restart:
     def _missing(self, former: dict[int, dict[str, int]]) -> str:
         """For whom it waits; empty when all are back, but for those that an update has removed meanwhile."""
         risen: dict[str, int] = {}
-        for number in sorted(former.keys() & set(self.containers())):
+        for number in sorted(former.keys() & set(containers_of(self._folder))):
             lives, now = former[number], _processes(self._container(number))
             there = [n for n in lives if n in now]
             late = [n for n in there if now[n]["state"] != "running" or now[n]["life"] <= lives[n]]

@@ -19,7 +19,6 @@ from ardea.plan.change import UpdateProgress
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, StoryEvent, TaskStatus, story_lines
-from ardea.scheduler.processes import metrics_ports
 from ardea.scheduler.schedulers import Description
 from ardea.snapshots.status import LastRollback, LastSnapshot, SnapshotStatus, UnderWay, WaitingSink
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
@@ -212,14 +211,6 @@ def test_a_sink_whose_rows_wait_is_told(printed):
         "Sink            out-0: 3 intervals wait, the oldest for 42 s: cannot commit: ValueError: no",
     ]
     assert "Other sinks     2 more" in of_snapshots(printed, sinks=sinks * 3)
-
-
-def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
-    for number, text in ((10, "33179\n"), (2, "45291\n"), (3, "")):
-        (tmp_path / f"container-{number}").mkdir()
-        (tmp_path / f"container-{number}" / "metrics.port").write_text(text)
-    (tmp_path / "container-4").mkdir()
-    assert list(metrics_ports(tmp_path).items()) == [(2, 45291), (10, 33179)]
 
 
 def test_no_reason_forges_a_line_or_speaks_to_the_terminal(printed):
