@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import re
@@ -65,74 +64,95 @@ def log_files(folder: Path, selection: str | None = None) -> list[LogName]:
     return chosen
 
 
+def _numbered(path: Path) -> dict[Path, int]:
+    """The files of a log with their inodes, the newest first."""
+    older = sorted(path.parent.glob(f"{path.name}.*"), key=lambda each: int(each.suffix[1:]))
+    found = {}
+    for each in (path, *older):
+        with contextlib.suppress(FileNotFoundError):
+            found[each] = each.stat().st_ino
+    return found
+
+
+def _opened(path: Path) -> list[int]:
+    """All files of a log at one moment between two rotations, the oldest first; the caller closes them."""
+    while True:
+        with contextlib.ExitStack() as undo:
+            there, files = _numbered(path), []
+            for each in there:
+                with contextlib.suppress(FileNotFoundError):
+                    files.append(os.open(each, os.O_RDONLY | os.O_CLOEXEC))
+                    undo.callback(os.close, files[-1])
+            if list(map(_inode, files)) == list(there.values()) and there == _numbered(path):
+                undo.pop_all()
+                return files[::-1]
+
+
+def _inode(file: int) -> int:
+    return os.fstat(file).st_ino
+
+
 class Tail:
-    """One log file, across its rotations."""
+    """One log across its rotations, from its oldest file on."""
 
     def __init__(self, path: Path, *, marks: bool = True) -> None:
         """``marks``: whether the supervisor's own lines count, which say when each life began and ended."""
         self.path, self._marks = path, marks
-        self._fd: int | None = None
+        self._files: list[int] = []  # the one that is read, and those after it
         self._rest = b""
 
-    def history(self) -> Iterator[str]:
-        """The lines of the files that were rotated away, the oldest first."""
-        older = self.path.parent.glob(f"{self.path.name}.*")
-        for path in sorted(older, key=lambda p: int(p.suffix[1:]), reverse=True):
-            yield from self._chosen(path.read_bytes().split(b"\n")[:-1])
-
     def last(self, most: int) -> list[str]:
-        """The last lines that are there, of all files; those added later are given by :meth:`lines`."""
+        """Instead of all that is there its last lines; those added later are given by :meth:`lines`."""
         found: list[bytes] = []
-        if (fd := self._opened()) is not None:
-            end = os.lseek(fd, 0, os.SEEK_END)
-            found, self._rest = _last_lines(fd, end, most)
-        older = sorted(self.path.parent.glob(f"{self.path.name}.*"), key=lambda path: int(path.suffix[1:]))
-        for path in older:
-            if len(found) >= most:
-                break
-            with path.open("rb") as file:
-                found = _last_lines(file.fileno(), path.stat().st_size, most - len(found))[0] + found
+        self._files = _opened(self.path)
+        for file in reversed(self._files):
+            lines, rest = _last_lines(file, os.lseek(file, 0, os.SEEK_END), most - len(found))
+            if file == self._files[-1]:
+                self._rest = rest
+            found = lines + found
+        while len(self._files) > 1:
+            self._leave()
         return list(self._chosen(found))
 
-    def skip(self) -> None:
-        """What is there already is not asked for."""
-        for _ in self.lines():
-            break  # it is open now
-        if self._fd is not None:
-            os.lseek(self._fd, 0, os.SEEK_END)
-            self._rest = b""
-
     def lines(self, most: float = math.inf) -> Iterator[str]:
-        """The complete lines that were added since the last call; behind ``most`` bytes or so the rest can wait."""
-        while True:
-            if (fd := self._opened()) is None:
-                return
-            while most > 0 and (chunk := os.read(fd, _CHUNK)):
+        """The complete lines that were added since the last call; after ``most`` bytes or so the rest can wait."""
+        self._files = self._files or _opened(self.path)
+        while self._files:
+            while most > 0 and (chunk := os.read(self._files[0], _CHUNK)):
                 most -= len(chunk)
                 *whole, self._rest = (self._rest + chunk).split(b"\n")
                 yield from self._chosen(whole)
-            if most <= 0 or not self._rotated(fd):
+            if most <= 0:
                 return
-            self.close()
-
-    def _opened(self) -> int | None:
-        """The file; None: it is not there yet."""
-        if self._fd is None:
-            with contextlib.suppress(FileNotFoundError):
-                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        return self._fd
+            if len(self._files) > 1:
+                self._leave()
+            elif newer := self._newer():
+                self._files += newer  # first what this one has got until it was rotated
+            else:
+                return
 
     def close(self) -> None:
-        """Closes the file.  Can be repeated."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        """Closes its files.  Can be repeated."""
+        while self._files:
+            self._leave()
 
-    def _rotated(self, fd: int) -> bool:
+    def _leave(self) -> None:
+        os.close(self._files.pop(0))
+
+    def _newer(self) -> list[int]:
+        """The files after the last one that is open; all, if that one was removed."""
+        held = _inode(self._files[-1])
         try:
-            return not os.path.samestat(os.fstat(fd), self.path.stat())
+            if self.path.stat().st_ino == held:
+                return []
         except FileNotFoundError:
-            return False
+            return []  # it is rotated at this moment
+        files = _opened(self.path)
+        inodes = list(map(_inode, files))
+        first = inodes.index(held) + 1 if held in inodes else 0
+        for file in files[:first]:
+            os.close(file)
+        return files[first:]
 
     def _chosen(self, lines: list[bytes]) -> Iterator[str]:
         for line in lines:
@@ -153,10 +173,7 @@ def _last_lines(fd: int, end: int, most: int) -> tuple[list[bytes], bytes]:
 
 def _past(file: Tail, tail: int | None) -> Iterable[str]:
     """What is there already, or its last lines."""
-    if tail == 0:
-        file.skip()
-        return ()
-    return itertools.chain(file.history(), file.lines()) if tail is None else file.last(tail)
+    return file.lines() if tail is None else file.last(tail)
 
 
 def _lately(file: Tail, tail: int | None, since: float | None) -> Iterator[str]:
@@ -223,14 +240,15 @@ class LocalLogs(Logs):
     def newest(self, label: str, most: int) -> bytes:
         """See :class:`ardea.scheduler.schedulers.Logs`."""
         (log,) = (log for log in log_files(self._folder) if log.label == label)
-        older = sorted(log.path.parent.glob(f"{log.path.name}.*"), key=lambda path: int(path.suffix[1:]))
         found = b""
-        for path in (log.path, *older):
-            if len(found) < most:
-                with path.open("rb") as file:
-                    size = file.seek(0, os.SEEK_END)
-                    file.seek(max(0, size - (most - len(found))))
-                    found = file.read(most - len(found)) + found
+        with contextlib.ExitStack() as open_:
+            files = _opened(log.path)
+            for file in files:
+                open_.callback(os.close, file)
+            for file in reversed(files):
+                size = os.fstat(file).st_size
+                begin = max(0, size - (most - len(found)))
+                found = os.pread(file, size - begin, begin) + found
         return found
 
     def secrets(self) -> Iterator[str]:

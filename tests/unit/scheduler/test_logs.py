@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ardea.errors import NotFound
 from ardea.scheduler import logs
 from ardea.scheduler.logs import LocalLogs, Tail, log_files
+from ardea.scheduler.schedulers import LogLine
 from ardea.supervision.logfile import LogFile
 
 
@@ -84,22 +85,77 @@ def test_the_supervisors_lines_can_be_left_out(tmp_path, form):
     without.close()
 
 
-@given(writes=st.lists(st.lists(st.text("abc", max_size=8), max_size=4), max_size=30), limit=st.integers(10, 60))
-def test_no_line_is_lost_or_doubled_by_rotation(tmp_path_factory, writes, limit):
-    """Whoever looks after every write sees every line, in order, whenever the file is rotated."""
+@given(
+    writes=st.lists(st.lists(st.text("abc", max_size=8), max_size=4), max_size=30),
+    limit=st.integers(10, 60),
+    pause=st.integers(1, 20),
+)
+def test_no_line_is_lost_or_doubled_by_rotation(tmp_path_factory, writes, limit, pause):
+    """A reader that looks after each write, or after some, sees every line, in order, whenever the file is rotated."""
     folder = tmp_path_factory.mktemp("rotation")
     log = LogFile(folder / "a.log", limit, 100)
-    tail = Tail(folder / "a.log")
+    tail, seldom = Tail(folder / "a.log"), Tail(folder / "a.log")
     seen: list[str] = []
-    for lines in writes:
-        for line in lines:
-            log.write(f"{line}\n".encode())
-            seen += tail.lines()
-    late = Tail(folder / "a.log")
+    seen_seldom: list[str] = []
     everything = [line for lines in writes for line in lines]
-    assert seen == everything
-    assert [*late.history(), *late.lines()] == everything
-    for each in (log, tail, late):
+    for number, line in enumerate(everything):
+        log.write(f"{line}\n".encode())
+        seen += tail.lines()
+        if number % pause == 0:
+            seen_seldom += seldom.lines()
+    late = Tail(folder / "a.log")
+    assert seen == [*seen_seldom, *seldom.lines()] == list(late.lines()) == everything
+    for each in (log, tail, seldom, late):
+        each.close()
+
+
+def test_a_reader_that_waits_misses_no_file_from_the_middle(tmp_path):
+    """As `ardea logs NAME | less` does: what was there when it began is read, also of files that are gone by then."""
+    log = LogFile(tmp_path / "a.log", 3, 3)
+    for number in range(10, 13):
+        log.write(f"{number}\n".encode())
+    tail = Tail(tmp_path / "a.log")
+    lines = tail.lines()
+    assert next(lines) == "10"
+    for number in range(13, 15):
+        log.write(f"{number}\n".encode())
+    assert list(lines) == ["11", "12", "13", "14"]
+    for each in (log, tail):
+        each.close()
+
+
+def test_a_reader_that_was_overtaken_goes_on_with_the_oldest_file(tmp_path):
+    """Also with one file, which is no other's successor by its name."""
+    for kept, shown in ((3, ["12", "13", "14"]), (1, ["14"])):
+        log = LogFile(tmp_path / f"{kept}.log", 3, kept)
+        log.write(b"10\n")
+        tail = Tail(tmp_path / f"{kept}.log")
+        assert list(tail.lines()) == ["10"]
+        for number in range(11, 15):
+            log.write(f"{number}\n".encode())
+        assert list(tail.lines()) == shown
+        for each in (log, tail):
+            each.close()
+
+
+@pytest.mark.parametrize("rotations", [1, 2])
+def test_a_rotation_while_files_are_opened_doubles_and_drops_none(tmp_path, monkeypatch, rotations):
+    log, real = LogFile(tmp_path / "a.log", 3, 9), os.open
+    numbers = iter(range(10, 99))
+    log.write(f"{next(numbers)}\n".encode())
+    log.write(f"{next(numbers)}\n".encode())
+    left = [rotations]
+
+    def opened(path, *flags):
+        found = real(path, *flags)
+        for _ in range(left.pop() if left else 0):
+            log.write(f"{next(numbers)}\n".encode())
+        return found
+
+    monkeypatch.setattr(logs.os, "open", opened)
+    tail = Tail(tmp_path / "a.log")
+    assert list(tail.lines()) == [str(number) for number in range(10, 12 + rotations)]
+    for each in (log, tail):
         each.close()
 
 
@@ -126,7 +182,7 @@ def test_the_last_lines_are_those_of_the_whole_log(tmp_path_factory, writes, mos
     for text in writes:
         log.write(text.encode())
     whole = Tail(folder / "a.log")
-    everything = [*whole.history(), *whole.lines()]
+    everything = list(whole.lines())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logs, "_CHUNK", chunk)
         tail = Tail(folder / "a.log")
@@ -148,6 +204,17 @@ def test_since_begins_with_a_record_that_is_young_enough(tmp_path):
     found = [line.text for line in LocalLogs(tmp_path).lines(since=60) if line is not None]
     assert found == [f"{young},000 INFO a: young", "printed later"]
     assert [line.text for line in LocalLogs(tmp_path).lines(tail=1) if line is not None] == ["printed later"]
+
+
+def test_a_line_that_is_half_written_is_told_whole(tmp_path, monkeypatch):
+    """Also where nothing of what is there is asked for."""
+    path = tmp_path / "logs" / "master.log"
+    path.parent.mkdir()
+    path.write_bytes(b"one\ntw")
+    monkeypatch.setattr(logs, "is_held", lambda _: True)
+    found = LocalLogs(tmp_path, pause=lambda _: path.write_bytes(b"one\ntwo\n")).lines(follow=True, tail=0)
+    assert (next(found), next(found)) == (None, LogLine("master", "two"))
+    found.close()
 
 
 @pytest.mark.parametrize(("written", "shown"), [(30, ["printed 2", "printed 3"]), (120, [])])
