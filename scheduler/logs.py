@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,8 @@ class LogName:
 def log_files(folder: Path, selection: str | None = None) -> list[LogName]:
     """The logs of a topology's folder, in the order of their labels.
 
+    A task that an update has moved has one in each container where it was; the one that was written last is the last.
+
     Args:
         folder: the topology's.
         selection: ``COMPONENT``, ``COMPONENT:INDEX``, or a process such as ``stream-manager``; None: all.
@@ -49,6 +52,7 @@ def log_files(folder: Path, selection: str | None = None) -> list[LogName]:
     for path in folder.glob(f"{CONTAINERS}/logs/*.log"):
         shared = path.stem in (STREAM_MANAGER, METRICS_MANAGER)
         found.append(LogName(f"{path.parents[1].name}/{path.stem}" if shared else path.stem, path))
+    found.sort(key=lambda log: _modified(log.path))
     found.sort(key=lambda log: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", log.label)])
     if selection is None:
         return found
@@ -171,18 +175,26 @@ def _last_lines(fd: int, end: int, most: int) -> tuple[list[bytes], bytes]:
     return lines[max(0, len(lines) - most) :], rest
 
 
-def _past(file: Tail, tail: int | None) -> Iterable[str]:
-    """What is there already, or its last lines."""
-    return file.lines() if tail is None else file.last(tail)
+def _past(files: Sequence[Tail], tail: int | None, since: float | None) -> Iterator[str]:
+    """What the logs of one process have already, or the last lines of all together; see :func:`_lately`."""
+    last: list[Iterable[str]] = []
+    for file in reversed(files):
+        if tail is None:
+            last.append(file.lines())
+        else:
+            last.append(lines := file.last(tail))
+            tail -= len(lines)
+    for file, past in zip(files, reversed(last), strict=True):
+        yield from _lately(past, file.path, since)
 
 
-def _lately(file: Tail, tail: int | None, since: float | None) -> Iterator[str]:
+def _lately(past: Iterable[str], path: Path, since: float | None) -> Iterator[str]:
     """From the first record on that is not older than ``since`` (Unix seconds); None: all.
 
     What is printed has no time.  Where a file was written since, and no record, that is what follows the last one.
     """
     printed: deque[str] = deque(maxlen=MOST_PRINTED)
-    for line in _past(file, tail):
+    for line in past:
         if since is not None:
             at = written_at(line)
             if at is None:
@@ -193,7 +205,7 @@ def _lately(file: Tail, tail: int | None, since: float | None) -> Iterator[str]:
                 continue
             since = None
         yield line
-    if since is not None and _modified(file.path) >= since:
+    if since is not None and _modified(path) >= since:
         yield from printed
 
 
@@ -202,6 +214,19 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return math.inf  # it is rotated at this moment
+
+
+def _last_bytes(path: Path, most: int) -> bytes:
+    found = b""
+    with contextlib.ExitStack() as open_:
+        files = _opened(path)
+        for file in files:
+            open_.callback(os.close, file)
+        for file in reversed(files):
+            size = os.fstat(file).st_size
+            begin = max(0, size - (most - len(found)))
+            found = os.pread(file, size - begin, begin) + found
+    return found
 
 
 class LocalLogs(Logs):
@@ -213,7 +238,7 @@ class LocalLogs(Logs):
 
     def names(self, selection: str | None = None) -> list[str]:
         """See :class:`ardea.scheduler.schedulers.Logs`."""
-        return [log.label for log in self._there(selection, running=is_held(self._folder))]
+        return list(dict.fromkeys(log.label for log in self._there(selection, running=is_held(self._folder))))
 
     def lines(
         self, selection: str | None = None, *, follow: bool = False, tail: int | None = None, since: float | None = None
@@ -221,16 +246,18 @@ class LocalLogs(Logs):
         """See :class:`ardea.scheduler.schedulers.Logs`."""
         earliest = None if since is None else time.time() - since
         with contextlib.ExitStack() as open_:
-            tails: dict[str, Tail] = {}
+            tails: dict[LogName, Tail] = {}
             while True:
                 held = is_held(self._folder)  # before the last look, so that nothing is missed
-                for log in self._there(selection, running=held):
-                    if log.label not in tails:
-                        tails[log.label] = file = Tail(log.path)
+                new = [log for log in self._there(selection, running=held) if log not in tails]
+                for label, of_label in itertools.groupby(new, key=lambda log: log.label):
+                    files = {log: Tail(log.path) for log in of_label}
+                    tails.update(files)
+                    for file in files.values():
                         open_.callback(file.close)
-                        yield from (LogLine(log.label, line) for line in _lately(file, tail, earliest))
-                for label, file in tails.items():
-                    yield from (LogLine(label, line) for line in file.lines())
+                    yield from (LogLine(label, line) for line in _past([*files.values()], tail, earliest))
+                for log, file in tails.items():
+                    yield from (LogLine(log.label, line) for line in file.lines())
                 if not (follow and held):
                     return
                 tail = earliest = None  # of a log that is begun now all is new
@@ -239,16 +266,10 @@ class LocalLogs(Logs):
 
     def newest(self, label: str, most: int) -> bytes:
         """See :class:`ardea.scheduler.schedulers.Logs`."""
-        (log,) = (log for log in log_files(self._folder) if log.label == label)
         found = b""
-        with contextlib.ExitStack() as open_:
-            files = _opened(log.path)
-            for file in files:
-                open_.callback(os.close, file)
-            for file in reversed(files):
-                size = os.fstat(file).st_size
-                begin = max(0, size - (most - len(found)))
-                found = os.pread(file, size - begin, begin) + found
+        for log in reversed(log_files(self._folder)):
+            if log.label == label:
+                found = _last_bytes(log.path, most - len(found)) + found
         return found
 
     def secrets(self) -> Iterator[str]:

@@ -227,3 +227,50 @@ def test_since_shows_what_a_process_without_young_records_prints(tmp_path, monke
     path.write_text(f"{old},000 INFO a: old\nprinted 1\nprinted 2\nprinted 3\n")
     os.utime(path, (time.time() - written, time.time() - written))
     assert [line.text for line in LocalLogs(tmp_path).lines(since=60) if line is not None] == shown
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """The folder of a topology whose task an update has moved from container 2 to 1."""
+    for container, text, at in ((1, "new 1\nnew 2\n", 2000), (2, "old 1\nold 2\n", 1000)):
+        path = tmp_path / f"container-{container}" / "logs" / "count-0.log"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        os.utime(path, (at, at))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("tail", "shown"),
+    [
+        (None, ["old 1", "old 2", "new 1", "new 2"]),
+        (0, []),
+        (1, ["new 2"]),
+        (3, ["old 2", "new 1", "new 2"]),
+        (9, ["old 1", "old 2", "new 1", "new 2"]),
+    ],
+)
+def test_a_task_that_has_moved_is_one_process_with_the_lines_of_all_its_places(moved, tail, shown):
+    found = LocalLogs(moved)
+    assert found.names() == found.names("count:0") == ["count-0"]
+    assert list(found.lines("count:0", tail=tail)) == [LogLine("count-0", line) for line in shown]
+
+
+@pytest.mark.parametrize(
+    ("most", "newest"), [(4, b"w 2\n"), (12, b"new 1\nnew 2\n"), (15, b" 2\nnew 1\nnew 2\n"), (99, None)]
+)
+def test_the_newest_bytes_are_those_of_the_last_place_first(moved, most, newest):
+    assert LocalLogs(moved).newest("count-0", most) == (newest or b"old 1\nold 2\nnew 1\nnew 2\n")
+
+
+def test_a_task_that_moves_is_followed(moved, monkeypatch):
+    monkeypatch.setattr(logs, "is_held", lambda _: True)
+    other = moved / "container-3" / "logs" / "count-0.log"
+
+    def pause(_seconds):
+        other.parent.mkdir(parents=True)
+        other.write_text("newer\n")
+
+    found = LocalLogs(moved, pause=pause).lines("count:0", follow=True, tail=1)
+    assert [next(found) for _ in range(3)] == [LogLine("count-0", "new 2"), None, LogLine("count-0", "newer")]
+    found.close()
