@@ -25,6 +25,8 @@ from ardea.trident.tuples import Row, Rows, TridentTuple
 
 Length = int | timedelta
 """Of a window: so many tuples, or a time."""
+LATE = "trident-late-rows"
+"""The metric of all windows of a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ class WindowUpdater(StateUpdater):
     def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:
         """Makes the aggregator's fold."""
         self._now = context.task.now
-        self._late = context.task.register_metric("trident-late-rows", CountMetric())
+        known = context.task.metrics.get(LATE)  # of another window of the task
+        self._late = known if isinstance(known, CountMetric) else context.task.register_metric(LATE, CountMetric())
         self._partition = context.partition_index
         self._fold = fold_of([copy.deepcopy(self._aggregation)], self._aggregation.inputs)
         self._fold.prepare(config, context)

@@ -111,6 +111,18 @@ def test_windows_in_a_topology():
     assert sorted(seen) == sorted([3, 12, 21, -1, -6, -14, -22, -30])
 
 
+def test_windows_of_one_component_share_their_metric_of_late_rows():
+    """Both after one function, and one after the other: each pair is in one bolt."""
+    topology, seen = TridentTopology("windows"), []
+    spout = FixedBatchSpout(["n"], [[n] for n in range(12)], 4)
+    stream = topology.new_stream("rows", spout).each("n", lambda tup: [tup["n"] + 1], "m")
+    stream.tumbling_window(3, Sum(), "a", "m").peek(lambda tup: seen.append(tup["a"]))
+    stream.tumbling_window(2, Sum(), "b", "m").tumbling_window(3, Sum(), "c").peek(lambda tup: seen.append(-tup["c"]))
+    cluster = run_through(topology)
+    assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    assert sorted(seen) == [-57, -21, 6, 15, 24, 33]
+
+
 def test_a_window_of_time_in_a_topology():
     topology, seen = TridentTopology("timed"), []
     stream = topology.new_stream("rows", FixedBatchSpout(["n"], [[1]] * 40, 1))
