@@ -61,9 +61,17 @@ class EmitLog:
             for index in shown:
                 before = f" ({self._passed_over:,} others before)" if self._passed_over else ""
                 self._passed_over = 0
-                self._logger.info("%s %s%s", buffer.plan.name, shortened(_row(buffer, index)), before)
+                self._logger.info("%s %s%s", buffer.plan.name, _shown(buffer, index), before)
             self._tokens -= len(shown)
             self._passed_over += count - len(shown)
+
+
+def _shown(buffer: Emitted, index: int) -> str:
+    """Also where a row cannot be read: Python lacks some of Arrow's times, and what is no row is refused later."""
+    try:
+        return shortened(_row(buffer, index))
+    except Exception:
+        return "(cannot be shown)"
 
 
 def _row(buffer: Emitted, index: int) -> Sequence[Any]:

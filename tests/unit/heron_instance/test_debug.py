@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +18,13 @@ from ardea import logs
 from ardea.heron_instance.debug import PER_SECOND, EmitLog
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
+from ardea.protocol.headed import HeadedRows
 from tests.sizes import share
 
 
 @dataclass
 class Buffer:
-    rows: list[Any]
+    rows: Sequence[Any]
     columns: Any = None
     plan: StreamPlan = field(default_factory=lambda: StreamPlan("default", ("a",), False))
 
@@ -30,7 +32,7 @@ class Buffer:
         return len(self.rows if self.columns is None else self.columns)
 
     @property
-    def whole(self) -> list[Any]:
+    def whole(self) -> Sequence[Any]:
         return self.rows
 
     @property
@@ -114,6 +116,15 @@ def test_rows_of_an_arrow_batch_are_read_from_it(lines):
     batch = pyarrow.record_batch({"a": [1, 2]})
     EmitLog("words-0", Clock(), always=True).look([Buffer([], columns=ColumnRows(batch))])
     assert lines() == ["default (1)", "default (2)"]
+
+
+def test_a_row_that_cannot_be_read_says_so_and_the_others_are_shown(lines):
+    """Python has no such year, or the row is none: the task goes on all the same, and refuses the row if it has to."""
+    odd = pyarrow.record_batch({"a": pyarrow.array([2**40, 0], pyarrow.timestamp("s"))})
+    headed = HeadedRows((7,), [3, ("b",)])
+    EmitLog("words-0", Clock(), always=True).look([Buffer([], columns=ColumnRows(odd)), Buffer(headed)])
+    cannot = "default (cannot be shown)"
+    assert lines() == [cannot, "default (datetime.datetime(1970, 1, 1, 0, 0))", cannot, "default (7, 'b')"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=share(50))
