@@ -81,6 +81,7 @@ class Executor:
         executor = cls(env)
         executor.lifecycle.take_over(former.lifecycle)
         executor.reporter.take_over(former.reporter)
+        executor.task_output.take_over(former.task_output)
         executor.dispatch.paces.update(former.dispatch.paces)
         if executor._part is not None and former._part is not None:
             executor._part.again = former._part.again

@@ -81,6 +81,11 @@ class TaskOutput:
                     consumer = Consumer(reader.name, self._router(grouping, buffer, targets), targets)
                 buffer.consumers.append(consumer)
 
+    def take_over(self, former: TaskOutput) -> None:
+        """What the task has emitted in former timelines still counts."""
+        for name, buffer in former.buffers.items():
+            self.buffers[name].emitted = buffer.emitted
+
     def _router(self, grouping: GroupingPlan, buffer: StreamBuffer, targets: tuple[int, ...]) -> Router | None:
         if grouping.kind == "direct":
             return None

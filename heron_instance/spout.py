@@ -56,8 +56,9 @@ class SpoutRunner:
         if not overrides(type(self._spout), "emit_many"):
             self._spout.emit_many = many.emit_many  # type: ignore[method-assign]
 
-    def take_over(self, former: Self) -> None:
-        """Nothing comes for a spout but what is said again."""
+    def take_over(self, former: Self) -> None:  # noqa: ARG002
+        """Nothing comes for a spout but what is said again; it has emitted nothing that is in no snapshot."""
+        self._emitted_before = self._parts.task_output.emitted
 
     def begun(self) -> None:
         """As the spout is now, and with its hooks."""
