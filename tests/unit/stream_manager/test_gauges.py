@@ -61,6 +61,28 @@ def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_go
     assert dropped.value == 3
 
 
+def test_what_was_counted_of_a_task_that_left_stays_and_goes_on_when_it_is_back():
+    """Who sums up the lives of processes takes the highest count of each: one that fell would stand still there."""
+    manager = StreamManager(1, incarnation(1, 1), "pair-1", lambda *_: None, lambda *_: None)
+    registry = Registry(Identity("pair-1", 1, "stream-manager"))
+    gauges = Gauges(registry)
+    seconds = registry.counter("ardea_stmgr_backpressure_seconds_total", initiator="keep-1")
+    events = registry.counter("ardea_stmgr_backpressure_events_total")
+    sent = registry.counter("ardea_stmgr_bytes_total", direction="out", peer="keep-1")
+    lost, told = registry.counter("ardea_ack_tree_lost_total"), []
+    for epoch, (containers, grown) in enumerate([(1, 9), (2, 1), (1, 2), (1, 1)], 1):
+        planned(manager, epoch, containers)
+        for task, link in manager.members.instances.items():
+            consumer = manager.inputs.consumers[task]
+            consumer.pauses, consumer.paused_seconds = consumer.pauses + grown, consumer.paused_seconds + grown
+            link.statistics.sent_bytes += grown
+        for ledger in manager.verdicts.ledgers().values():
+            ledger.statistics().lost += grown
+        gauges.read(manager, float(epoch))
+        told.append((seconds.value, events.value, sent.value, lost.value))
+    assert told == [(9, 36, 9, 18), (9, 38, 9, 19), (11, 46, 11, 23), (12, 50, 12, 25)]
+
+
 def test_where_nothing_times_out_acks_wait_for_ever_and_by_the_next_plan_as_long_as_trees():
     manager = StreamManager(1, incarnation(1, 1), "pair-1", lambda *_: None, lambda *_: None)
     planned(manager, 1, 2, **{"topology.enable.message.timeouts": False})
