@@ -54,11 +54,7 @@ class Meters:
         executor = self._shell.executor
         if executor is None:
             return
-        for name, metric in list(executor.env.context.metrics.items()):
-            former = self._user_metrics.get(name)
-            if metric is not former:  # the first one of that name, or that of another object after a rollback
-                self._user_metrics[name] = metric
-                self._registry.user_metric(name, metric, former)
+        self._of_user(dict(executor.env.context.metrics))
         if executor.reporter.time is not None:
             self._of_time(executor.reporter.time)
         if isinstance(executor.env.component, WindowBolt):
@@ -66,6 +62,16 @@ class Meters:
         for name, buffer in executor.task_output.buffers.items():
             counter = self._registry.counter("ardea_instance_tuples_emitted_total", stream=name)
             counter.value = buffer.emitted
+
+    def _of_user(self, metrics: dict[str, UserMetric]) -> None:
+        """Those that the component has now: after a rollback another object of it, which need not have the same."""
+        former, self._user_metrics = self._user_metrics, metrics
+        for name, metric in former.items():
+            if metrics.get(name) is not metric:
+                self._registry.retire(name)
+        for name, metric in metrics.items():
+            if former.get(name) is not metric:
+                self._registry.user_metric(name, metric)
 
     def _of_time(self, time: SpoutTime | BoltTime) -> None:
         registry = self._registry

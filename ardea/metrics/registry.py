@@ -133,7 +133,7 @@ class Registry:
         self._gauges: dict[tuple[str, Labels], Gauge] = {}
         self._histograms: dict[tuple[str, Labels], Histogram] = {}
         self._user: dict[str, UserMetric] = {}
-        self._former_counts: dict[str, dict[str, Number]] = {}  # of metrics that others have replaced
+        self._former_counts: dict[str, dict[str, Number]] = {}  # of metrics that are retired
 
     def counter(self, name: str, read: Read | None = None, /, **labels: object) -> Counter:
         """A counter of the table; ``read``, if given, yields its cumulative value at each snapshot."""
@@ -154,25 +154,29 @@ class Registry:
         """Forgets a gauge whose subject (a peer, a destination) is gone."""
         self._gauges.pop(self._row(name, Kind.GAUGE, labels)[1], None)
 
-    def user_metric(self, name: str, metric: UserMetric, former: UserMetric | None = None) -> None:
+    def user_metric(self, name: str, metric: UserMetric) -> None:
         """Exports a user's metric under a name, in which odd characters become ``_``.
 
-        ``former``: whose place it takes; what that one has counted goes on to count.
+        It goes on from the counts of a metric of that name that is retired.
 
         Raises:
             UserError: the name is taken.
         """
         name = sanitize(name)
-        if self._user.get(name, former) is not former:
+        if name in self._user:
             raise UserError(
                 f"component {self.identity.component!r}, task {self.identity.task}: "
                 f"the metric {name!r} is registered already",
                 hint="give each metric of a task its own name; characters other than letters, digits, "
                 "'_', '.', ':', '/' and '-' count as '_'",
             )
-        if former is not None:
-            self._former_counts[name] = self._counts(name, former)
         self._user[name] = metric
+
+    def retire(self, name: str) -> None:
+        """A user's metric is over: it has no value any more.  What it has counted stays."""
+        name = sanitize(name)
+        self._former_counts[name] = self._counts(name)
+        del self._user[name]
 
     def snapshot(self) -> bytes:
         """The cumulative values of all instruments, msgpack of :class:`Snapshot`."""
@@ -198,9 +202,10 @@ class Registry:
     def _user_values(self) -> tuple[list[tuple[str, Labels, Number]], list[tuple[str, Labels, Number]]]:
         counts: list[tuple[str, Labels, Number]] = []
         values: list[tuple[str, Labels, Number]] = []
-        for name, metric in self._user.copy().items():
-            for key, count in self._counts(name, metric).items():
+        for name in dict.fromkeys((*self._former_counts, *self._user)):
+            for key, count in self._counts(name).items():
                 counts.append(("ardea_user_counts_total", (name, key), _plain(count)))
+        for name, metric in self._user.copy().items():
             try:
                 value = metric.current()
                 if value is not None:
@@ -209,9 +214,10 @@ class Registry:
                 self._raised(error)
         return counts, values
 
-    def _counts(self, name: str, metric: UserMetric) -> dict[str, Number]:
-        """What it has counted, with those before it."""
+    def _counts(self, name: str) -> dict[str, Number]:
+        """What the metric of that name has counted, with those before it."""
         counts = dict(self._former_counts.get(name, {}))
+        metric = self._user.get(name, UserMetric())
         try:
             for key, count in metric.counts().items():
                 counts[key] = counts.get(key, 0) + count

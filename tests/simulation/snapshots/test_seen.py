@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ardea import CountMetric, Grouping, Topology
+from ardea import AssignableMetric, CountMetric, Grouping, Topology
 from ardea.health import HealthState
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
@@ -191,6 +191,9 @@ def test_a_task_that_cannot_read_its_state_says_so_until_it_can():
 class Tallies(Count):
     def initialize(self, config, context):
         self._tally = context.register_metric("tally", CountMetric())
+        number = context.task_data["objects"] = context.task_data.get("objects", 0) + 1
+        context.register_metric(f"level-{number}", AssignableMetric(number))
+        context.register_metric(f"begun-{number}", CountMetric()).incr()
 
     def process(self, tup):
         super().process(tup)
@@ -224,6 +227,24 @@ def test_what_a_task_counts_goes_on_after_a_rollback(task, series):
         before = told()
         cluster.run_until(lambda: told() > before, timeout=60)
         assert seen == sorted(seen)
+
+
+def test_only_the_present_object_of_a_component_has_values_and_what_others_have_counted_stays():
+    with Cluster(EffectivelyOnce(Tallied), seed=3, cost={"words": 0.02}) as cluster:
+        shell = Inside(cluster).process("count-0").shell
+        meters = Meters(shell, BoundedQueue("data_out", 8, 1000), lambda: 0)
+
+        def told() -> set[str]:
+            meters.hand_over(0, lambda _: None)
+            snapshot = msgspec.msgpack.decode(shell.registry.snapshot(), type=Snapshot)
+            assert all(value >= 1 for name, labels, value in snapshot.counters if labels[:1] == ("begun-1",))
+            return {
+                labels[0] for name, labels, _ in snapshot.counters + snapshot.gauges if name.startswith("ardea_user")
+            }
+
+        cluster.run_until(lambda: told() == {"tally", "level-1", "begun-1"}, timeout=20)
+        cluster.kill("words-0")
+        cluster.run_until(lambda: told() == {"tally", "level-2", "begun-1", "begun-2"}, timeout=20)
 
 
 @pytest.mark.parametrize("active", [True, False])

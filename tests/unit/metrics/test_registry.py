@@ -232,19 +232,24 @@ def test_a_name_registered_twice_is_an_error_that_names_the_task():
         registry.user_metric("a_b", CountMetric())
 
 
-def test_a_metric_that_takes_the_place_of_another_goes_on_from_its_counts():
-    """As after a rollback, when another object of the component registers it anew."""
+def test_a_metric_that_is_retired_has_no_value_and_another_goes_on_from_its_counts():
+    """As after a rollback, when another object of the component registers it anew, or does not."""
     registry = Registry(TASK)
     former, present = MultiCountMetric(), MultiCountMetric()
-    registry.user_metric("seen", former)
+    registry.user_metric("se en", former)
+    registry.user_metric("level", AssignableMetric(3))
     former.incr("a", 3)
     former.incr("b", 1)
-    registry.user_metric("seen", present, former)
+    registry.retire("se en")
+    registry.retire("level")
+    name = "ardea_user_counts_total"
+    counts = {(name, ("se_en", "a")): 3, (name, ("se_en", "b")): 1}
+    assert (counters(registry), gauges(registry)) == (counts, {})
+    registry.user_metric("se en", present)
     present.incr("a", 2)
-    counts = {labels: value for (_, labels), value in counters(registry).items()}
-    assert counts == {("seen", "a"): 5, ("seen", "b"): 1}
+    assert counters(registry) == counts | {(name, ("se_en", "a")): 5}
     with pytest.raises(UserError, match="registered already"):
-        registry.user_metric("seen", CountMetric(), former)
+        registry.user_metric("se en", CountMetric())
 
 
 def test_a_reducer_that_raises_is_counted_and_stops_nothing():
