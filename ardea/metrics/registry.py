@@ -15,7 +15,7 @@ import msgspec
 
 from ardea.errors import UserError
 from ardea.metrics.series import SERIES, Kind, Scope, Series
-from ardea.metrics.user import UserMetric, sanitize
+from ardea.metrics.user import MAX_KEYS, OTHER, UserMetric, sanitize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -215,12 +215,13 @@ class Registry:
         return counts, values
 
     def _counts(self, name: str) -> dict[str, Number]:
-        """What the metric of that name has counted, with those before it."""
+        """What the metric of that name has counted, with those before it, whose keys come first."""
         counts = dict(self._former_counts.get(name, {}))
         metric = self._user.get(name, UserMetric())
         try:
             for key, count in metric.counts().items():
-                counts[key] = counts.get(key, 0) + count
+                told = key if key in counts or len(counts) < MAX_KEYS else OTHER
+                counts[told] = counts.get(told, 0) + count
         except Exception as error:  # likewise
             self._raised(error)
         return counts

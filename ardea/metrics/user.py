@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 MAX_KEYS = 1000
-"""Keys that one MultiCountMetric exports; the counts of all further ones add up under ``__other``."""
+"""Keys that one MultiCountMetric exports; the counts of all further ones add up under OTHER."""
+OTHER = "__other"
 
 _ODD = re.compile(r"[^\w.:/-]")
 
@@ -60,7 +61,7 @@ class MultiCountMetric(UserMetric):
         to_add = _growth(to_add)
         key = sanitize(str(key))
         if key not in self._counts and len(self._counts) >= MAX_KEYS:
-            key = "__other"
+            key = OTHER
         self._counts[key] = self._counts.get(key, 0) + to_add
 
     def counts(self) -> Mapping[str, int | float]:

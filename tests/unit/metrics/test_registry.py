@@ -252,6 +252,20 @@ def test_a_metric_that_is_retired_has_no_value_and_another_goes_on_from_its_coun
         registry.user_metric("se en", CountMetric())
 
 
+def test_keys_are_bounded_over_all_metrics_of_a_name():
+    registry, known = Registry(TASK), {}
+    for former in range(4):
+        present = MultiCountMetric()
+        registry.user_metric("seen", present)
+        for key in range(400 * former, 400 * former + 600):
+            present.incr(str(key))
+        told = {labels[1]: value for (_, labels), value in counters(registry).items()}
+        assert all(told[key] >= value for key, value in known.items())
+        assert (sum(told.values()), len(told)) == (600 * (former + 1), min(400 * former + 600, MAX_KEYS + (former > 1)))
+        known = told
+        registry.retire("seen")
+
+
 def test_a_reducer_that_raises_is_counted_and_stops_nothing():
     registry = Registry(TASK)
     broken = AssignableMetric()
