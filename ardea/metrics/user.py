@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import re
 import threading
+import zlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 MAX_KEYS = 1000
 """Keys that one MultiCountMetric exports; the counts of all further ones add up under OTHER."""
 OTHER = "__other"
+LONGEST = 128
+"""Characters of a name or key."""
 
 _ODD = re.compile(r"[^\w.:/-]")
 
 
 def sanitize(name: str) -> str:
-    """A name of at most 128 letters, digits and ``_.:/-``."""
-    return _ODD.sub("_", name)[:128]
+    """A name of at most 128 letters, digits and ``_.:/-``; a longer one ends with a checksum of all of it."""
+    name = _ODD.sub("_", name)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 9]}-{zlib.crc32(name.encode()):08x}"
 
 
 class UserMetric:

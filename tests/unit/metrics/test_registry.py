@@ -276,6 +276,20 @@ def test_a_reducer_that_raises_is_counted_and_stops_nothing():
     assert counters(registry)["ardea_user_exceptions_total", ("ValueError",)] >= 1
 
 
+def test_long_names_that_differ_at_their_ends_stay_apart():
+    """As those of two partitions of a topic with a long name."""
+    registry, keys = Registry(TASK), MultiCountMetric()
+    for partition in range(2):
+        registry.user_metric(f"kafka-lag/{'t' * 117}/{partition}", AssignableMetric(partition))
+        keys.incr("k" * 128 + str(partition))
+    told = {labels[0]: value for (_, labels), value in gauges(registry).items()}
+    assert sorted(told.values()) == [0, 1]
+    assert all(len(name) == 128 and name.startswith("kafka-lag/ttt") for name in told)
+    assert list(keys.counts().values()) == [1, 1]
+    registry.user_metric("a" * 128, AssignableMetric(2))
+    assert gauges(registry)["ardea_user_value", ("a" * 128,)] == 2
+
+
 def test_names_that_are_not_unicode_text_travel():
     registry = Registry(TASK)
     registry.user_metric("bad\udcff", CountMetric())
