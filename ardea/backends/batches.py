@@ -39,7 +39,13 @@ def get_many(table: Table, keys: Any) -> Any:
     library = arrow()
     try:
         return library.array(values).take(library.array(found.places))
-    except (library.ArrowInvalid, library.ArrowTypeError, library.ArrowNotImplementedError) as error:
+    except (
+        library.ArrowInvalid,
+        library.ArrowTypeError,
+        library.ArrowNotImplementedError,
+        OverflowError,
+        UnicodeEncodeError,
+    ) as error:
         raise UserError(
             f"state {table.lower.name!r}: Arrow has no type for these values: {error}",
             hint="Give the keys as a list, and get a list: get_many(keys.to_pylist()).",

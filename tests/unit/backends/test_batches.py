@@ -194,9 +194,10 @@ def test_what_cannot_be_done_is_said(use, says):
         use(table())
 
 
-def test_values_that_are_no_columns_come_as_a_list():
-    words = table(lambda: (1, "a"))
-    assert words.get_many(["x"]) == [(1, "a")]
+@pytest.mark.parametrize("value", [(1, "a"), 2**63, "\ud800"], ids=["types", "size", "surrogate"])
+def test_values_that_are_no_columns_come_as_a_list(value):
+    words = table(lambda: value)
+    assert words.get_many(["x"]) == [value]
     with pytest.raises(UserError, match="state 't': Arrow has no type for these values") as caught:
         words.get_many(pa.array(["x"]))
     assert "to_pylist" in caught.value.hint
