@@ -13,6 +13,7 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.plan.keyed import KeyedComponent
+from ardea.snapshots.folder import PART
 from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name, text_of
 from ardea.snapshots.pieces import WATERMARK, Kind, pieces
 from ardea.snapshots.place import Files
@@ -158,9 +159,14 @@ def _former(target: Files) -> Savepoint | None:
     there = target.names()
     if DESCRIPTION in there:
         return read(target)
-    if any(not name.startswith(_PREFIX) for name in there):
+    if not all(name.startswith(_PREFIX) or _is_begun(name) for name in there):
         raise Conflict("other files lie there, and a savepoint has a folder of its own")
     return None
+
+
+def _is_begun(name: str) -> bool:
+    """Of a description that a master has begun to write, and has not finished."""
+    return name.startswith(DESCRIPTION) and name.endswith(PART)
 
 
 def _check_wanted(wanted: Callable[[], bool]) -> None:

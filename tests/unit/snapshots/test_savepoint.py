@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from unittest.mock import patch
+
 import pytest
 from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
@@ -89,6 +92,18 @@ def test_the_same_request_goes_on_where_a_master_died(folder):
     with pytest.raises(NotFound, match="it was begun, and never finished"):
         read(folder)
     assert len(list(contents(folder, saved(folder).manifest))) == 3
+
+
+def test_the_same_request_goes_on_where_a_master_died_while_it_wrote_the_description(folder):
+    def content():
+        yield b"{"
+        raise OSError("it dies")
+
+    with patch.object(Path, "unlink"), pytest.raises(OSError, match="it dies"):  # nobody deletes what it has begun
+        folder.write(DESCRIPTION, content())
+    (begun,) = folder.names()
+    assert begun != DESCRIPTION
+    assert saved(folder) == read(folder)
 
 
 def test_with_an_end_what_the_former_master_saved_is_replaced(folder):
