@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from ardea.backends.bases import MemoryBackend, base_in_memory
 from ardea.backends.contract import Backend, Base
 from ardea.backends.memory import KeyedTable, Lower
-from ardea.backends.timers import TimerTable
+from ardea.backends.timers import TimerTable, are_timers
 from ardea.backends.values import Values, values_of
 from ardea.component import Component
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.ages import Ages
 from ardea.heron_instance.intervals import Intervals
-from ardea.keyed import KeyedState, ListState, TaskState, states_of
+from ardea.keyed import KeyedState, ListState, State, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, PairKeys, owned_by
 from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
@@ -26,6 +26,8 @@ from ardea.watermarks import NO_EVENT_TIME
 from ardea.windows.bolt import WindowState
 
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
+_LEFT_BY: dict[Kind, type[State]] = {Kind.ONE: TaskState, Kind.ITEMS: ListState}
+"""The kinds of pieces that are of no keyed state."""
 
 
 class Time(Protocol):
@@ -218,9 +220,13 @@ class States:
 
         Raises:
             StateError: it cannot be read.
-            UserError: a value in it is none of its state's type.
+            UserError: a value in it is none of its state's type, or the state was of another kind.
         """
         for piece in decode_state(content, file, None if self._keys is None else self._keys.owned):
+            if piece.state in self._values and (
+                wrong := _of_another_kind(getattr(type(self._component), piece.state), piece)
+            ):
+                raise self._unreadable(piece.state, EncodingError(wrong))
             if piece.state in self._tables:
                 self._load_keys(piece)
             elif own and piece.state in self._single:
@@ -276,5 +282,15 @@ class States:
         try:
             return [self._values[piece.state].of_plain(plain) for (plain,) in piece.rows]
         except EncodingError as error:
-            component = type(self._component).__name__ if self._keys is None else self._keys.component
-            raise unreadable(component, piece.state, "", error) from error
+            raise self._unreadable(piece.state, error) from error
+
+    def _unreadable(self, name: str, error: EncodingError) -> UserError:
+        component = type(self._component).__name__ if self._keys is None else self._keys.component
+        return unreadable(component, name, "", error)
+
+
+def _of_another_kind(declared: State, piece: Piece) -> str:
+    """How another kind of state has left it, such as one that only ``initialize`` had made; empty: none has."""
+    was = _LEFT_BY.get(piece.kind, KeyedState)
+    fits = are_timers(piece.rows) if isinstance(declared, Timers) else isinstance(declared, was)
+    return "" if fits else f"it was a {was.__name__}, and is a {declared.kind}"

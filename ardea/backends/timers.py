@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ardea.backends.memory import KeyedTable, Lower
@@ -14,6 +15,15 @@ from ardea.protocol.keys import encode_key
 
 _MOST_STALE = 1000
 """Entries of the order that are over, beyond as many as there are timers."""
+
+
+def are_timers(rows: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether these, of a file of a snapshot, can be of timers; those that are gone have no time."""
+    return all(_is_pair(key) and all(type(at) is float for at in time) for key, *time in rows)
+
+
+def _is_pair(key: Any) -> bool:
+    return isinstance(key, tuple | list) and len(key) == 2 and isinstance(key[1], str)
 
 
 class Timer(NamedTuple):

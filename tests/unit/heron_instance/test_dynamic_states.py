@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, KeyedState, UserError
+from ardea import Bolt, KeyedState, ListState, TaskState, Timers, UserError
 from ardea.heron_instance.states import States
 from ardea.keyed import prefix_of
 from ardea.snapshots.key_groups import Keys, owned_by
@@ -83,6 +83,52 @@ def test_what_nobody_asks_for_is_dropped():
     again.complete()
     with pytest.raises(UserError, match=r"keyed_state\('errors'\) was called too late"):
         again.add(named("errors"))
+
+
+class One(Bolt):
+    seen = TaskState(default=0)
+
+
+class Several(Bolt):
+    seen = ListState()
+
+
+class Timed(Bolt):
+    seen = Timers()
+
+
+@pytest.mark.parametrize(("bolt", "kind"), [(One, "TaskState"), (Several, "ListState"), (Timed, "Timers")])
+@pytest.mark.parametrize("keys", [["w1", "w2"], [("w1", 1), ("w2", 2)], [("w1", "x"), ("w2", "y")]], ids=repr)
+def test_what_was_asked_for_and_is_now_declared_as_another_kind_is_refused(bolt, kind, keys):
+    states = States(Count(), ALL)
+    states.add(named("seen")).update(dict.fromkeys(keys, 1))
+    base = file(states)
+    with pytest.raises(UserError) as caught:
+        States(bolt(), ALL).load(base, "f")
+    assert (
+        caught.value.message == "count: what the snapshot holds of state 'seen' cannot be read: it was a KeyedState, "
+        f"and is a {kind}"
+    )
+    assert "needs another name" in caught.value.hint
+
+
+def test_timers_are_read_as_timers():
+    """Of each type of key, and those that are gone."""
+    bolt = Timed()
+    states = States(bolt, ALL)
+    for key in ("w1", ("w1", 1), 5, 1.5, None):
+        bolt.seen.set(key, 7)
+    base = file(states)
+    states.stored()
+    bolt.seen.cancel(5)
+    states.freeze()
+    delta = b"".join(states.pieces(full=False))
+    again = Timed()
+    found = States(again, ALL)
+    found.load(base, "f")
+    found.load(delta, "f")
+    found.loaded(1)
+    assert [again.seen.get(key) for key in ("w1", ("w1", 1), 5, 1.5, None)] == [7.0, 7.0, None, 7.0, 7.0]
 
 
 def test_a_name_is_that_of_one_state():
