@@ -107,7 +107,7 @@ class Settings:
         "text",
         "topology",
         None,
-        "Where snapshots are kept: a folder, or an address of pyarrow.fs such as s3://bucket/folder; "
+        "Where snapshots are kept: an absolute path, or an address of pyarrow.fs such as s3://bucket/folder; "
         "unset: beside the state, where that is a folder.",
     )
     state_backend: str = _key(

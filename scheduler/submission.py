@@ -26,7 +26,7 @@ from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.scheduler.packing import packing_for
 from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.manifest import text_of
-from ardea.snapshots.place import absolute, check_named
+from ardea.snapshots.place import absolute, check_chosen
 from ardea.snapshots.savepoint import Savepoint
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
@@ -70,7 +70,7 @@ class Submission:
         settings = Settings.of(plan.config)
         check_sinks(settings.metrics_sinks or {})
         if settings.remembers:
-            check_named(settings.snapshot_storage, state_url)
+            check_chosen(settings.snapshot_storage, state_url)
         packing = packing_for(plan.config).pack(plan)
         code = loader.kept(target)
         definition = Definition(

@@ -24,17 +24,17 @@ class Folder:
     @classmethod
     def beside(cls, state: str, topology: str) -> Self:
         """The topology's, beside what a local state manager keeps at that address."""
-        return cls(_path(state) / "snapshots" / topology)
+        return cls(path_of(state) / "snapshots" / topology)
 
     @classmethod
     def at(cls, place: str) -> Self:
         """A folder that a person names."""
-        return cls(_path(place).absolute())
+        return cls(path_of(place).absolute())
 
     @classmethod
     def under(cls, folder: str, topology: str) -> Self:
         """The topology's, in that folder of many; the path may be written as ``file://``."""
-        return cls(_path(folder).absolute() / topology)
+        return cls(path_of(folder).absolute() / topology)
 
     def write(self, name: str, content: Iterable[bytes]) -> None:
         """Durable when it returns.
@@ -100,7 +100,8 @@ class Folder:
         shutil.rmtree(self._path, onerror=_unless_removed)
 
 
-def _path(address: str) -> Path:
+def path_of(address: str) -> Path:
+    """The address of a folder may be written as ``file://``."""
     return Path(address.removeprefix("file://")).expanduser()
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Protocol
 
 from ardea.errors import UserError
-from ardea.snapshots.folder import Folder
+from ardea.snapshots.folder import Folder, path_of
 from ardea.snapshots.objects import Objects
 
 
@@ -87,7 +86,7 @@ def place_at(address: str) -> Files:
 
 def absolute(address: str) -> str:
     """The same folder, for processes that work elsewhere on this machine."""
-    return address if "://" in address else str(Path(address).expanduser().absolute())
+    return str(Folder.at(address)) if _is_folder(address) else address
 
 
 def savepoints_at(storage: str | None, state: str, topology: str = "", name: str = "") -> str:
@@ -116,6 +115,21 @@ def check_named(storage: str | None, state: str) -> None:
         raise UserError(
             f"topology.stateful.storage is not set, and the state lies at {state}, which does not keep snapshots",
             hint="name a place that all processes reach: s3://bucket/folder, or a folder of a volume of all pods",
+        )
+
+
+def check_chosen(storage: str | None, state: str) -> None:
+    """Whether a topology that is submitted can keep its snapshots there; the place is not looked at.
+
+    Raises:
+        UserError: there is none, or it is another one in each working folder.
+    """
+    check_named(storage, state)
+    if storage is not None and _is_folder(storage) and not path_of(storage).is_absolute():
+        raise UserError(
+            f"topology.stateful.storage = {storage!r} is no absolute path: each process, and each verb, would look for "
+            "it in its own working folder",
+            hint="give the whole path, which begins with / or ~/",
         )
 
 

@@ -163,7 +163,8 @@ def test_a_place_that_only_masters_reach_is_not_looked_at():
 
 def test_a_folder_is_the_same_one_for_the_master(folder, monkeypatch):
     monkeypatch.chdir(Path(folder).parent)
-    assert submission().begun_from(Begins("savepoint"), seen=True).definition.begins == Begins(folder)
+    for place in ("savepoint", "file://savepoint"):
+        assert submission().begun_from(Begins(place), seen=True).definition.begins == Begins(folder)
 
 
 def test_a_state_that_is_gone_is_dropped_only_if_asked(folder):

@@ -81,3 +81,20 @@ def test_processes_build_what_was_submitted_whatever_the_overrides_are(tmp_path)
         "topology.stmgrs": 2,
         "topology.component.rammap": {"sink": 10**9},
     }
+
+
+@pytest.mark.parametrize("storage", ["snaps", "./snaps", "file://snaps"])
+def test_a_place_of_snapshots_that_is_another_one_in_each_working_folder_is_refused(tmp_path, storage):
+    """Who kills the topology elsewhere would not find it."""
+    file = tmp_path / "sized.py"
+    file.write_text(FILE.replace("1232", "2").replace("Source(Spout):", "Source(Spout):\n    replayable = False"))
+
+    def submit(storage):
+        overrides = {"topology.reliability.mode": "EFFECTIVELY_ONCE", "topology.stateful.storage": storage}
+        return Submission.of(f"{file}:Sized", overrides, f"file://{tmp_path}/state").plan.config
+
+    with pytest.raises(UserError, match=rf"topology\.stateful\.storage = '{storage}' is no absolute path") as caught:
+        submit(storage)
+    assert "begins with /" in caught.value.hint
+    for fine in ("/snaps", "~/snaps", "file:///snaps", "s3://bucket/snaps"):
+        assert submit(fine)["topology.stateful.storage"] == fine
