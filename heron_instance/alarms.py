@@ -6,7 +6,7 @@ import math
 import sys
 from typing import cast
 
-from ardea.component import Bolt
+from ardea.component import Bolt, overrides
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.windowing import Windowing
 from ardea.keyed import states_of
@@ -78,6 +78,8 @@ class Alarms:
             self._ticks += 1
             with self._parts.user_code:
                 self._bolt.process_tick(Tuple((self._every,), self._ticks, TickBatch()))
+            if overrides(type(self._bolt), "process_tick"):
+                self._moved()
         self._catch_up()
 
     def passed(self) -> bool:
@@ -139,6 +141,9 @@ class Alarms:
         """The task is not at rest, and its state changes."""
         markers = self._parts.reporter.markers
         self._rested, markers.resting = self._rested or markers.resting, False
+        self._moved()
+
+    def _moved(self) -> None:
         if self._env.snapshots is not None:
             self._env.snapshots.moved()
 

@@ -245,6 +245,8 @@ class Executor:
         if not self.lifecycle.closed:
             with self.user_code:
                 function()
+            if self.env.snapshots is not None:
+                self.env.snapshots.moved()
 
     def close(self) -> None:
         """Closes the component, once; what it raises ends the process, unless another object goes on."""
