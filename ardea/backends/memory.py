@@ -18,7 +18,7 @@ from ardea.backends.bases import PlainBase
 from ardea.backends.contract import Base
 from ardea.backends.values import SCALARS, Packed, Values
 from ardea.errors import EncodingError, UserError
-from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, is_key
+from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, finds_all, is_key
 from ardea.protocol.keys import KeyCache
 from ardea.snapshots.key_groups import Keys, group_of
 from ardea.snapshots.pieces import Kind
@@ -246,7 +246,7 @@ class KeyedTable(dict[Any, Any]):
         super().__init__()
         self._make, self.lower, self.normal = make, lower, normal
         self._gone: set[Any] = set()  # deleted since the last barrier; who writes them again does not remove them here
-        self._odd = False  # whether there ever was an odd key
+        self._odd = False  # whether an odd key, or any NaN, was ever asked for
         self._looked = 0  # how many of the keys here were looked at; those that were written since are the last
 
     def freeze(self) -> None:
@@ -294,7 +294,7 @@ class KeyedTable(dict[Any, Any]):
 
     def _found_as(self, key: Any) -> Any:
         """The key as a dict finds it, and any that was written already."""
-        if self.normal or (is_key(key) and not self._odd):
+        if self.normal or (finds_all(key) and not self._odd):
             return key
         self._odd = True
         self.put_right()
@@ -304,7 +304,7 @@ class KeyedTable(dict[Any, Any]):
         return ABSENT if key in self._gone else self.lower.get(key)
 
     def __missing__(self, key: Any) -> Any:
-        if type(key) not in AS_THEY_ARE and not self.normal and not is_key(key):
+        if type(key) not in AS_THEY_ARE and not self.normal and not finds_all(key):
             key = self._found_as(key)
             if dict.__contains__(self, key):
                 return dict.__getitem__(self, key)

@@ -37,6 +37,14 @@ def is_key(value: Any) -> bool:
     return kind in AS_THEY_ARE or (kind is float and (value == value or value is math.nan))
 
 
+def finds_all(key: Any) -> bool:
+    """Whether a dict finds by this key what was written under any form of it; by a NaN it finds that object only."""
+    kind = type(key)
+    if kind is tuple:
+        return all(map(finds_all, key))
+    return kind in AS_THEY_ARE or (kind is float and key == key)
+
+
 def as_key(value: Any) -> Any:
     """The value as part of a key: lists as tuples, and the one NaN.
 

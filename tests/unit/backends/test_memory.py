@@ -106,6 +106,11 @@ class Kept(RuleBasedStateMachine):
         self.table |= {"a": value}
         self.plain |= {"a": value}
 
+    @rule(written=KEYS, value=VALUES, key=KEYS | st.sampled_from([math.nan, ("a", math.nan)]))
+    def reads_at_once_what_was_written(self, written, value, key):
+        self.put(written, value)
+        self.other_ways_to_read(key)
+
     @rule(values=st.dictionaries(KEYS, VALUES, max_size=4), key=KEYS)
     def many_at_once(self, values, key):
         self.table.update(values)
@@ -330,6 +335,20 @@ def test_a_nan_is_one_key_also_before_the_next_barrier_and_in_a_tuple():
     words.freeze()
     words["a", Decimal("nan")] += 1
     assert words.copy() == {("a", math.nan): 4, math.nan: 3}
+
+
+@pytest.mark.parametrize(("form", "another"), [(math.nan, float("nan")), (("a", (math.nan,)), ("a", (float("nan"),)))])
+def test_the_nan_that_items_give_finds_what_was_written_under_another(form, another):
+    words = table(keys=Keys("count", 0, 1, 720, 2))
+    words[another] = 5
+    assert form in words
+    words[form] += 1
+    assert words.copy() == {form: 6}
+
+    words = table(keys=Keys("count", 0, 1, 720, 2))
+    words[another] = 5
+    words[form] += 1
+    assert (words.pop(form, "gone"), len(words)) == (6, 0)
 
 
 def test_a_scalar_of_numpy_is_its_number():
