@@ -34,6 +34,8 @@ DEFAULTS = {"connect_timeout": 10, "tcp_user_timeout": 30_000, "application_name
 """What a connection is given, unless ``postgres.*`` says otherwise: a server that is silent is noticed."""
 CHUNK = 500
 """Rows of one statement; each has a deadline of its own."""
+LEAST, MOST = 0.001, 2_000_000
+"""Seconds of a deadline: PostgreSQL counts milliseconds in 31 bits, and takes 0 for none."""
 LATER = 5.0
 """Seconds after its own deadline in which the server may still say that it was met."""
 OF_ROWS = ("22", "23", "44", "54", "P0", "42804")
@@ -69,7 +71,7 @@ class PostgresSink:
             rejected: what becomes of a row that the database refuses for itself, where snapshots are taken: ``fail``
                 keeps it and all after it until the database takes it, ``dead-letter`` writes it elsewhere.
             dead_letters: the table for that, likewise.
-            timeout: seconds that a statement may take, of 500 rows for example.
+            timeout: seconds that a statement may take, of 500 rows for example; from 0.001 to 2,000,000.
 
         Raises:
             TopologyError: an argument is wrong.
@@ -87,8 +89,8 @@ class PostgresSink:
         elif strangers := [name for name in key if name not in columns]:
             wrong.append(f"key= names {', '.join(map(repr, strangers))}, which are no columns")
         wrong += problems(rejected, dead_letters)
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
-            wrong.append(f"timeout= takes seconds above 0, not {timeout!r}")
+        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not LEAST <= timeout <= MOST:
+            wrong.append(f"timeout= takes seconds from {LEAST} to {MOST:,}, not {timeout!r}")
         if wrong:
             raise TopologyError([f"PostgresSink: {each}" for each in wrong])
         self._given: dict[str, Any] = {"table": table, "columns": tuple(columns), "key": tuple(key), "marks": marks}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from datetime import date
 
@@ -35,13 +36,23 @@ def test_what_is_wrong_is_said_when_it_is_made(arguments, said):
         ({"rejected": "dead-letter"}, "rejected='dead-letter' needs dead_letters="),
         ({"rejected": "dead-letter", "dead_letters": "a..b"}, "dead_letters= is a name, not 'a..b'"),
         ({"dead_letters": "letters"}, "is of use with rejected='dead-letter' only"),
-        ({"timeout": 0}, "timeout= takes seconds above 0, not 0"),
-        ({"timeout": "60"}, "timeout= takes seconds above 0, not '60'"),
+        ({"timeout": 0}, "timeout= takes seconds from 0.001 to 2,000,000, not 0"),
+        ({"timeout": "60"}, "timeout= takes seconds from 0.001 to 2,000,000, not '60'"),
+        ({"timeout": True}, "timeout= takes .*, not True"),
+        ({"timeout": math.inf}, "timeout= takes .*, not inf"),
+        ({"timeout": math.nan}, "timeout= takes .*, not nan"),
+        ({"timeout": 2_000_001}, "timeout= takes .*, not 2000001"),
+        ({"timeout": 0.0009}, "timeout= takes .*, not 0.0009"),
     ],
 )
 def test_wrong_options_are_said_when_it_is_made(options, said):
     with pytest.raises(TopologyError, match=said):
         PostgresSink("t", ["a"], **options)
+
+
+@pytest.mark.parametrize("timeout", [0.001, 2_000_000])
+def test_a_timeout_of_a_millisecond_and_one_of_weeks(timeout):
+    assert PostgresSink("t", ["a"], timeout=timeout).spec().name is None
 
 
 def test_a_key_is_of_columns():
