@@ -57,10 +57,10 @@ def plan_from_message(logical: LogicalPlan, packing: bytes, epoch: int) -> Physi
     Raises:
         StateError: it is not a plan of this topology.
     """
-    plan = PhysicalPlan.of(logical, packing_from_message(packing), epoch)
+    packed = packing_from_message(packing)
     known = {component.name for component in logical}
     read = {entry.component for component in logical for entry in component.inputs}
-    numbers = [number for task in plan.tasks.values() for number in (task.task, task.container)]
-    if not {task.component for task in plan.tasks.values()} | read <= known or not all(0 < n < _MOST for n in numbers):
+    numbers = [number for c in packed.containers for number in (c.number, *(task.task for task in c.instances))]
+    if packed.parallelism.keys() != known or not read <= known or not all(0 < n < _MOST for n in numbers):
         raise StateError("the packing plan names components, tasks or containers that the topology cannot have")
-    return plan
+    return PhysicalPlan.of(logical, packed, epoch)

@@ -78,6 +78,7 @@ LOGICAL = Words.plan({"topology.stmgrs": 2})
 PACKING = packing_to_bytes(packing_for(LOGICAL.config).pack(LOGICAL))
 DEFINITION = Definition(topology="words", state="", location="", config={}, shape=shape_of(LOGICAL), packing=PACKING)
 SENT_PACKING = packing_to_message(PACKING)
+OTHERS_PACKING = packing_to_message(PACKING.replace(b'"words"', b'"w"'))
 PHYSICAL = plan_from_message(LOGICAL, SENT_PACKING, 1)
 SPOUT, BOLT = (
     next(task.task for task in PHYSICAL.tasks_in(1) if task.component == name) for name in ("words", "passed")
@@ -100,7 +101,7 @@ small = st.integers(0, 7)
 _u32 = small | st.sampled_from([(1 << 16) + 1, (1 << 32) - 1])
 _u64 = _u32 | st.sampled_from([1 << 32, 1 << 48, 1 << 63, (1 << 64) - 1])
 _texts = st.sampled_from(["", "words", "\x1b[2J", "x" * 300, DEFINITION.shape.digest, "a b"])
-_known = st.sampled_from([PACKING, shape_to_bytes(DEFINITION.shape), PACKING[:40], PACKING.replace(b'"words"', b'"w"')])
+_known = st.sampled_from([SENT_PACKING, shape_to_bytes(DEFINITION.shape), SENT_PACKING[:40], OTHERS_PACKING])
 _SCALARS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.TYPE_UINT32: _u32,
     FieldDescriptor.TYPE_UINT64: _u64,
@@ -235,7 +236,8 @@ class ManagerEnd(End):
 
     @property
     def malformed(self) -> int:
-        return self.dropped + self.shell.malformed + self.manager.statistics.malformed
+        shell = self.shell
+        return self.dropped + shell.malformed + shell.registrar.malformed + self.manager.statistics.malformed
 
     # as its way to the master
 

@@ -16,6 +16,9 @@ from ardea.metrics import SERIES, Identity, Overview, Snapshot, by_component
 from ardea.metrics.overview import Summary, TaskSummary
 from ardea.metrics.registry import HistogramValue
 from ardea.metrics_manager.server import MetricsManager
+from ardea.plan.packing import PackingPlan
+from ardea.plan.shape import shape_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import (
     ACKS,
@@ -50,7 +53,7 @@ from ardea.state import open_state
 from ardea.versions import PROTOCOL
 from tests.sizes import share
 
-from .hostile import BOLT, SPOUT, Instance, Manager, ManagersMaster, TheMaster, messages
+from .hostile import BOLT, DEFINITION, OTHERS_PACKING, SPOUT, Instance, Manager, ManagersMaster, TheMaster, messages
 
 ENDS = {
     "a manager, of another": Manager,
@@ -142,6 +145,21 @@ SPECIFIC = {
     "batches of no rows": ("a bolt, of its manager", Header(kind=CREDITS, paces=[Pace(task=5, rows=0)]), []),
     "verdicts of a manager to a bolt without columns": ("a bolt, of its manager", Header(kind=VERDICTS), []),
     "a plan that is none": ("a bolt, of its manager", Header(kind=PLAN), [Plan(build=1, packing=b"{")]),
+    "a plan of another topology": (
+        "a bolt, of its manager",
+        Header(kind=PLAN),
+        [Plan(build=1, packing=OTHERS_PACKING)],
+    ),
+    "a plan without one of the components": (
+        "a bolt, of its manager",
+        Header(kind=PLAN),
+        [Plan(build=1, packing=packing_to_message(packing_to_bytes(PackingPlan("round-robin", ()))))],
+    ),
+    "a plan of another topology, of a master": (
+        "a manager, of its master",
+        Header(kind=PLAN),
+        [Plan(epoch=2, build=1, shape=shape_to_bytes(DEFINITION.shape), packing=OTHERS_PACKING)],
+    ),
     "rows of a task that it does not read": (
         "a bolt, of its manager",
         Header(kind=ROWS, source=99, rows=1, ids=ONE),
