@@ -17,7 +17,7 @@ import msgspec
 from ardea import units
 from ardea.config import KEYS
 from ardea.config_keys import ALIASES, REPLACED
-from ardea.errors import ConfigError
+from ardea.errors import ConfigError, is_text
 
 RESERVED = ("topology.", "heron.")
 _SECRET = re.compile(
@@ -92,8 +92,8 @@ def parse(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def _normalise(name: Any, value: Any, component: bool) -> tuple[str, Any]:
-    if not isinstance(name, str):
-        raise ValueError(f"configuration keys are texts, not {name!r}")
+    if not isinstance(name, str) or not is_text(name):
+        raise ValueError(f"configuration keys are texts that UTF-8 has, not {name!r}")
     alias = ALIASES.get(name)
     key = KEYS.get(alias.key if alias else name)
     if key is None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 import msgspec
 
 from ardea.config import Settings
-from ardea.errors import UserError
+from ardea.errors import UserError, printable
 from ardea.keyed import KeyedState
 from ardea.metrics.user import UserMetric
 from ardea.plan import GroupingPlan, PhysicalPlan, Resource
@@ -107,13 +107,14 @@ def hook_class(name: str) -> type[TaskHook]:
     """The class that ``module:Class`` names in ``topology.auto.task.hooks``.
 
     Raises:
-        UserError: there is no such module or class, or it is no TaskHook.
+        UserError: there is no such module or class, the module cannot be imported, or it is no TaskHook.
     """
     module_name, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"task hook {name!r} cannot be found: {error}", hint="Write module:Class.") from error
+    except Exception as error:  # the module is an author's, and runs here
+        why = f"{type(error).__name__}: {printable(error)}"
+        raise UserError(f"task hook {name!r} cannot be found: {why}", hint="Write module:Class.") from error
     if not isinstance(found, type) or not issubclass(found, TaskHook):
         raise UserError(f"task hook {name!r} is no class derived from TaskHook")
     return found

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
+from ardea.errors import is_text
+
 N = TypeVar("N", int, float)
 
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -155,12 +157,10 @@ def mapping(unit: Callable[[Any], Any], example: str) -> Callable[[Any], dict[st
         try:
             if isinstance(value, str):
                 entries = [entry.rpartition(":") for entry in value.split(",")]
-                pairs = {name.strip(): unit(_plain(amount.strip())) for name, _, amount in entries}
+                pairs = {text(name.strip()): unit(_plain(amount.strip())) for name, _, amount in entries}
             elif isinstance(value, Mapping):
                 pairs = {text(name): unit(amount) for name, amount in value.items()}
             else:
-                raise ValueError
-            if "" in pairs:
                 raise ValueError
         except ValueError:
             raise ValueError(f"component to value, as a dict or as a text like {example!r}") from None
@@ -209,6 +209,8 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, int) and not -_MOST <= value <= _MOST:
         raise ValueError(f"a plain value, whose whole numbers are {_MOST} at most")
     if type(value) in _PLAIN or (isinstance(value, int | str) and isinstance(value, Enum)):
+        if isinstance(value, str):
+            _exact(value)
         return value  # numpy's numbers and texts are none: nobody else could read them
     if isinstance(value, tuple):
         return tuple(plain(entry, depth + 1) for entry in value)
@@ -229,7 +231,10 @@ def shown(value: Any) -> str:
 
 def _exact(written: str) -> str:
     """As Python's own text: no encoder takes numpy's, and ``str()`` of an enumeration's member may be its name."""
-    return str.__str__(written)
+    exact = str.__str__(written)
+    if not is_text(exact):
+        raise ValueError("texts that UTF-8 has, as the names of some files are not")
+    return exact
 
 
 def _bounded(value: N) -> N:

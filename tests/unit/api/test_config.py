@@ -313,6 +313,30 @@ def test_a_text_of_another_class_is_taken_as_python_s_own(name, write, text):
 
 class Red(enum.StrEnum):
     RED = "red"
+    HALF = "\udcff"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("files", ["a.txt", "\udcff.txt"]),
+        ("files", {"\udcff.txt": 1}),
+        ("files", Red.HALF),
+        ("topology.name", "\udcff"),
+        ("topology.auto.task.hooks", ["\udcff:A"]),
+        ("topology.component.cpumap", "\udcff:1"),
+        ("heron.kubernetes.labels", {"a": "\udcff"}),
+    ],
+)
+def test_a_text_that_is_no_utf_8_is_refused_where_it_stands(name, value):
+    """As the name of a file may be."""
+    with pytest.raises(ConfigError, match=rf"x: '{name}' takes .*, not .*\\udcff"):
+        stored({name: value}, "x")
+
+
+def test_a_key_that_is_no_utf_8_is_refused():
+    with pytest.raises(ConfigError, match=r"x: configuration keys are texts that UTF-8 has, not '\\udcff'"):
+        stored({"\udcff": 1}, "x")
 
 
 def test_a_member_of_an_enumeration_is_its_value_in_a_definition():

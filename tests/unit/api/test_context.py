@@ -115,11 +115,21 @@ def test_hooks_are_prepared_and_kept_in_order():
 
 def test_hooks_are_named_by_module_and_class():
     assert hook_class("ardea.context:TaskHook") is TaskHook
-    for wrong in ("ardea:Nope", "no_such_module:X", "ardea", ":X"):
+    for wrong in ("ardea:Nope", "no_such_module:X", "ardea", ":X", ".hooks:W"):
         with pytest.raises(UserError, match="cannot be found"):
             hook_class(wrong)
     with pytest.raises(UserError, match="no class derived from TaskHook"):
         hook_class("ardea:Topology")
+
+
+@pytest.mark.parametrize(
+    ("written", "said"), [("class W(", "SyntaxError: .*"), ("nothing", "NameError: name 'nothing' is not defined")]
+)
+def test_a_module_of_hooks_that_cannot_be_imported(tmp_path, monkeypatch, written, said):
+    (tmp_path / "broken_hooks.py").write_text(written)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=f"task hook 'broken_hooks:W' cannot be found: {said}"):
+        hook_class("broken_hooks:W")
 
 
 def test_a_hook_overrides_what_it_needs():
