@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections import deque
 from collections.abc import Callable, MutableMapping
+from datetime import tzinfo
 from pathlib import Path
+from types import EllipsisType, NoneType
 from typing import Any, Literal, NoReturn
 
 import msgspec
@@ -15,6 +18,8 @@ from ardea.errors import UserError
 from ardea.units import duration
 
 _CELLS = "_task_states"
+_FIXED = (NoneType, EllipsisType, msgspec.UnsetType, tzinfo)
+"""Types of objects that nobody changes, although they have no hash but that of every object."""
 
 
 class State:
@@ -29,11 +34,9 @@ class State:
             UserError: all keys, or all tasks, would share it.
         """
         if _can_change(default):
-            shared = type(default).__name__
-            maker = shared if not default else f"lambda: {default!r}"
             raise UserError(
-                f"{type(self).__name__}(default={default!r}): all would share one {shared}",
-                hint=f"give what makes a new one: default={maker}",
+                f"{type(self).__name__}(default={default!r}): all would share one {type(default).__name__}",
+                hint=f"give what makes a new one: default={_maker(default)}",
             )
         self.make: Callable[[], Any] = default if callable(default) else lambda: default
         self.type = kind
@@ -199,7 +202,21 @@ def _can_change(value: Any) -> bool:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = (getattr(value, field.name) for field in dataclasses.fields(value))
         return not type(value).__dataclass_params__.frozen or any(map(_can_change, parts))  # type: ignore[attr-defined]
-    return False
+    if callable(value) or isinstance(value, _FIXED) or type(value) is object:
+        return False
+    try:
+        hash(value)
+    except Exception:  # what can be changed has none; and it may be of the author's class
+        return True
+    return type(value).__hash__ is object.__hash__  # one of its own goes by the content, which then stays
+
+
+def _maker(shared: Any) -> str:
+    """What makes another one, as an author would write it."""
+    kind, written = type(shared).__name__, repr(shared)
+    if isinstance(shared, list | dict | set | bytearray | deque) and not shared:
+        return kind
+    return f"lambda: {kind}(...)" if written.startswith("<") else f"lambda: {written}"
 
 
 def checked_time(state: State, time: Any) -> Any:

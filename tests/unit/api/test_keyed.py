@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import array
+import datetime as dt
+import enum
+import re
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path, PurePath
+from typing import NamedTuple
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
 import pytest
+from msgspec import UNSET
 
 from ardea import Bolt
 from ardea.errors import UserError
@@ -92,5 +108,63 @@ def test_a_default_with_something_in_it_that_can_be_changed_is_refused(default):
     assert caught.value.hint == f"give what makes a new one: default=lambda: {default!r}"
 
 
-def test_a_default_that_cannot_be_changed_may_hold_others():
-    assert KeyedState(default=((1, "a"), frozenset({2}))).make() == ((1, "a"), frozenset({2}))
+class Total:
+    pages = 0
+
+
+class Day(enum.Enum):
+    FIRST = 1
+
+
+class Point(NamedTuple):
+    x: int
+    unit: object = np.add
+
+
+class Money:
+    """What has a hash of its value is not changed."""
+
+    def __eq__(self, other):
+        return isinstance(other, Money)
+
+    def __hash__(self):
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("default", "maker"),
+    [
+        (deque(), "deque"),
+        (deque([1]), "lambda: deque([1])"),
+        (np.array([0, 0]), "lambda: array([0, 0])"),
+        (Total(), "lambda: Total(...)"),
+        (Point(1, Total()), None),
+        (iter("ab"), None),
+        (array.array("i"), "lambda: array('i')"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_object_of_another_type_that_all_would_share_is_refused(default, maker):
+    with pytest.raises(UserError, match=f"all would share one {type(default).__name__}") as caught:
+        KeyedState(default=default)
+    assert maker is None or caught.value.hint == f"give what makes a new one: default={maker}"
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        ((1, "a"), frozenset({2})), None, ..., UNSET, 1j, Fraction(1, 2), Decimal("NaN"), dt.timedelta(1), dt.UTC,
+        UUID(int=1), Path("a"), re.compile("a"), range(3), b"", memoryview(b""), np.int64(1), np.float32("nan"),
+        np.datetime64("2026-01-01"), Day.FIRST, Point(1), Money(), object(), PurePath("a"), ip_address("::1"),
+        ZoneInfo("UTC"), (len,),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_a_default_that_cannot_be_changed_may_be_anything(default):
+    assert KeyedState(default=default).make() is default
+
+
+@pytest.mark.parametrize("make", [deque, Total, lambda: np.zeros(2), partial(deque, maxlen=3)])
+def test_what_makes_a_default_is_called_for_each_key(make):
+    state = KeyedState(default=make)
+    assert state.make() is not state.make()
