@@ -61,7 +61,7 @@ class Beginning:
             for _, file, content in contents(place_at(self.folder), manifest):
                 if self.given_up:
                     raise StateError("it took too long to copy")
-                store.write(file.name, [content])
+                store.write(file.name, content)
                 self.copied += file.bytes
             store.write(manifest_name(NUMBER), [encode_manifest(manifest)])
         return manifest

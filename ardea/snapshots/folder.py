@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -90,6 +90,12 @@ class Folder:
         """
         with (self._path / name).open("rb") as file:
             return file.read(most)
+
+    def parts(self, name: str, most: int) -> Iterator[bytes]:
+        """See :meth:`ardea.snapshots.place.Files.parts`."""
+        with (self._path / name).open("rb") as file:
+            while part := file.read(most):
+                yield part
 
     def written(self, name: str) -> float:
         """See :meth:`ardea.snapshots.place.Files.written`."""

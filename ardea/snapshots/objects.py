@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,6 +14,9 @@ BUCKETS = ("s3", "gcs", "abfs")
 """Kinds that have no folders: a name with slashes is all there is."""
 AT_ONCE = 16
 """Files that are deleted at the same time: each takes some answers of the store, of tens of milliseconds."""
+
+UNSENT = 32 << 20
+"""Bytes of a file that are written at most before their way to the store is awaited: all of them are in memory."""
 
 
 class Objects:
@@ -54,9 +57,14 @@ class Objects:
         path = f"{self._root}/{name}"
         if self._system.type_name not in BUCKETS:
             self._system.create_dir(path.rpartition("/")[0], recursive=True)
+        unsent = 0
         with self._system.open_output_stream(path) as stream:
             for part in content:
                 stream.write(part)
+                unsent += len(part)
+                if unsent >= UNSENT:
+                    stream.flush()  # waits until what is sent in the background is there
+                    unsent = 0
 
     def names(self) -> list[str]:
         """See :meth:`ardea.snapshots.place.Files.names`."""
@@ -111,6 +119,12 @@ class Objects:
         with self._system.open_input_file(self._known(name).path) as file:
             content: bytes = file.read(most)
         return content
+
+    def parts(self, name: str, most: int) -> Iterator[bytes]:
+        """See :meth:`ardea.snapshots.place.Files.parts`."""
+        with self._system.open_input_file(self._known(name).path) as file:
+            while part := file.read(most):
+                yield part
 
     def _known(self, name: str) -> Any:
         from pyarrow import fs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from ardea.errors import UserError
@@ -41,6 +41,13 @@ class Files(Protocol):
         Raises:
             FileNotFoundError: there is none.
             OSError: it cannot be read.
+        """
+
+    def parts(self, name: str, most: int) -> Iterator[bytes]:
+        """All of it, in order, ``most`` bytes at a time.
+
+        Raises:
+            FileNotFoundError, OSError: as for :meth:`read`.
         """
 
     def written(self, name: str) -> float:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
-from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_hexdigest
 
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.plan.keyed import KeyedComponent
 from ardea.snapshots.folder import PART
 from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name, text_of
-from ardea.snapshots.pieces import WATERMARK, Kind, pieces
+from ardea.snapshots.pieces import WATERMARK, Heads, Kind
 from ardea.snapshots.place import Files
 
 DESCRIPTION = "savepoint.json"
@@ -32,6 +32,8 @@ KINDS = {
     Kind.ITEMS: "ListState",
 }
 """What a state was whose piece is of that kind; timers are a keyed state, too."""
+AT_ONCE = 8 << 20
+"""Bytes of a file that are read at a time; those of two reads are held."""
 STEPS = ("resting", "taking", "copying", "done", "refused")
 
 
@@ -138,11 +140,13 @@ def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, want
         states: dict[str, dict[str, str]] = {}
         for part, file, content in contents(source, savepoint.manifest):
             _check_wanted(wanted)
-            target.write(names[file.name], [content])
-            if file.name.endswith(STATE_FILES):
-                known = states.setdefault(part.component, {})
-                found = (piece for piece in pieces(content, file.name) if piece.state != WATERMARK)
-                known.update((piece.state, KINDS[piece.kind]) for piece in found)
+            if not file.name.endswith(STATE_FILES):
+                target.write(names[file.name], content)
+                continue
+            heads = Heads(file.name)
+            target.write(names[file.name], heads.passing(content))
+            found = {state: KINDS[kind] for state, kind in heads.found.items() if state != WATERMARK}
+            states.setdefault(part.component, {}).update(found)
         stored = msgspec.structs.replace(savepoint, manifest=_renamed(savepoint.manifest, names), states=states)
         _check_wanted(wanted)
         if _former(target) != former:
@@ -222,26 +226,31 @@ def read(files: Files) -> Savepoint:
         raise StateError(f"its {DESCRIPTION} cannot be read: {error}") from error
 
 
-def contents(files: Files, manifest: Manifest) -> Iterator[tuple[Part, File, bytes]]:
-    """Each file of it, and whose it is, once its size and checksum are found right.
+def contents(files: Files, manifest: Manifest) -> Iterator[tuple[Part, File, Iterator[bytes]]]:
+    """Each file of it, whose it is, and its content: a process with little memory copies large files.
 
-    Raises:
-        StateError: one is missing or damaged.
-        OSError: one cannot be read.
+    Reading the content raises:
+        StateError: the file is missing or damaged; its last bytes come only once size and checksum are found right.
+        OSError: it cannot be read.
     """
     for _, part in sorted(manifest.parts.items()):
         for file in part.files:
             yield part, file, _content(files, file)
 
 
-def _content(files: Files, file: File) -> bytes:
+def _content(files: Files, file: File) -> Iterator[bytes]:
+    digest, size, former = xxh3_64(), 0, b""
     try:
-        content = files.read(file.name)
+        for part in files.parts(file.name, AT_ONCE):
+            digest.update(part)
+            size += len(part)
+            yield former
+            former = part
     except FileNotFoundError:
         raise StateError(f"its file {file.name} is missing") from None
-    if len(content) != file.bytes or xxh3_64_intdigest(content) != file.checksum:
+    if size != file.bytes or digest.intdigest() != file.checksum:
         raise StateError(
-            f"its file {file.name} is damaged: it holds {len(content):,} bytes with another checksum than was written, "
+            f"its file {file.name} is damaged: it holds {size:,} bytes with another checksum than was written, "
             f"of {file.bytes:,} bytes"
         )
-    return content
+    yield former

@@ -5,7 +5,7 @@ On the network it is called ``state``: ``network.cut("master", "state")``, ``net
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -42,6 +42,11 @@ class Held:
             return self._files[name][:most]
         except KeyError:
             raise FileNotFoundError(name) from None
+
+    def parts(self, name: str, most: int) -> Iterator[bytes]:
+        """All of it."""
+        content = self.read(name)
+        yield from (content[place : place + most] for place in range(0, len(content), most))
 
     def write(self, name: str, content: Iterable[bytes]) -> None:
         """In place of what is there."""

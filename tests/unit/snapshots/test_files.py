@@ -26,7 +26,7 @@ from ardea.snapshots.manifest import (
     encode_manifest,
     manifest_name,
 )
-from ardea.snapshots.pieces import HEAD, Kind
+from ardea.snapshots.pieces import HEAD, Heads, Kind, Stored, pack
 from ardea.snapshots.state_file import Content, Piece, decode_state, encode_piece
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -72,15 +72,47 @@ def test_a_pickle_is_never_stored():
         encode_piece(Piece("counts", Kind.PUT, range(720), [("a", object())]))
 
 
-@pytest.mark.parametrize("content", [b"", b"ARDEA", b"x" * 40, STATE[:-3], HEAD + b"z", HEAD + b"\1\0\0\0z"])
+DAMAGED = [b"", b"ARDEA", b"x" * 40, STATE[:-3], HEAD + b"z", HEAD + b"\1\0\0\0z"]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_is_named(content):
     with pytest.raises(StateError, match="t1/f"):
         list(decode_state(content, "t1/f"))
 
 
+NAMES = ["counts", "ü" * 20, "a" * 300]
+"""Whose lengths msgpack writes in three ways."""
+
+
+def in_parts(content, size):
+    return [content[place : place + size] for place in range(0, len(content), size)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 64, 1000, 100_000])
+def test_the_states_of_a_file_that_passes_by_are_known_however_it_is_cut(size):
+    named = HEAD + b"".join(encode_piece(Piece(name, Kind.ONE, range(0), [("x" * 500,)])) for name in NAMES)
+    files = [STATE, HEAD, named, *((FIXTURES / f"format-{number}" / "1-4.base").read_bytes() for number in FORMATS)]
+    for content in files:
+        heads = Heads("f")
+        assert b"".join(heads.passing(in_parts(content, size))) == content
+        assert heads.found == {piece.state: piece.kind for piece in decode_state(content, "f")}
+
+
+@pytest.mark.parametrize("size", [1, 3, 100_000])
+@pytest.mark.parametrize("content", [*DAMAGED, STATE[:-200], HEAD + pack(Stored("a", 9, 0, 0, b""))])
+def test_a_damaged_file_that_passes_by_is_named_when_all_of_it_has_passed(content, size):
+    parts = iter(in_parts(content, size))
+    with pytest.raises(StateError, match="t1/f"):
+        list(Heads("t1/f").passing(parts))
+    assert list(parts) == []
+
+
 def test_a_file_of_another_format_says_which():
     with pytest.raises(StateError, match=f"format 9, and this Ardea reads formats up to {FORMAT}"):
         list(decode_state(HEAD[:8] + (9).to_bytes(4, "little"), "f"))
+    with pytest.raises(StateError, match=f"format 9, and this Ardea reads formats up to {FORMAT}"):
+        list(Heads("f").passing([HEAD[:8], (9).to_bytes(4, "little")]))
 
 
 def test_what_was_written_is_counted_and_has_a_checksum():

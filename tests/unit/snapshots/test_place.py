@@ -1,5 +1,6 @@
 """Where snapshots are kept: a folder, or a file system of pyarrow; what cannot be used is said in one sentence."""
 
+import contextlib
 import sys
 import threading
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ import pytest
 from pyarrow import fs
 
 from ardea.errors import UserError
+from ardea.snapshots import objects
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.objects import AT_ONCE, Objects
 from ardea.snapshots.place import check, check_named, files_at
@@ -31,11 +33,14 @@ def test_what_was_written_is_listed_read_and_deleted(files, tmp_path):
     assert sorted(files.names()) == ["0.1.manifest", "t1/0.1/1-1.base", "t1/0.2/1-1.delta"]
     assert files.read("t1/0.1/1-1.base") == b"content"
     assert (files.read("t1/0.1/1-1.base", 3), files.read("t1/0.1/1-1.base", 100)) == (b"con", b"content")
+    assert list(files.parts("t1/0.1/1-1.base", 3)) == [b"con", b"ten", b"t"]
     files.delete(["t1/0.1/1-1.base", "0.1.manifest", "t9/none"])
     assert files.names() == ["t1/0.2/1-1.delta"]
     assert not (tmp_path / "words-1" / "t1" / "0.1").exists()
     with pytest.raises(FileNotFoundError):
         files.read("t1/0.1/1-1.base")
+    with pytest.raises(FileNotFoundError):
+        list(files.parts("t1/0.1/1-1.base", 3))
 
 
 class Slow:
@@ -53,6 +58,28 @@ class Slow:
         self.asked.append(path)
         self.together.wait(timeout=20.0)
         raise FileNotFoundError(path)
+
+
+def test_of_what_is_written_only_so_much_waits_to_be_sent(tmp_path, monkeypatch):
+    """A stream of pyarrow sends in the background, and keeps what it is given until that is sent."""
+
+    class Stream(contextlib.nullcontext):
+        waits, most, written = 0, 0, 0
+
+        def write(self, part):
+            self.waits, self.written = self.waits + len(part), self.written + len(part)
+            self.most = max(self.most, self.waits)
+
+        def flush(self):
+            self.waits = 0
+
+    stream = Stream()
+    stream.enter_result = stream
+    monkeypatch.setattr(objects, "UNSENT", 10)
+    files = Objects(f"file://{tmp_path}", "words-1")
+    files._system = SimpleNamespace(type_name="s3", open_output_stream=lambda _: stream)
+    files.write("large", (b"four" for _ in range(50)))
+    assert (stream.written, stream.most) == (200, 12)
 
 
 def test_files_are_deleted_many_at_a_time_and_one_that_is_gone_meanwhile_is_as_good_as_deleted(tmp_path):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
+from ardea.snapshots import savepoint
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import File, Manifest, Part
 from ardea.snapshots.pieces import HEAD, Kind, Stored, pack
@@ -50,8 +51,13 @@ SAVEPOINT = Savepoint(
 )
 
 
-def saved(target, savepoint=SAVEPOINT, source=CONTENT, *, anew=False, wanted=lambda: True):
-    return save(Held(dict(source)), target, savepoint, anew=anew, wanted=wanted)
+def saved(target, one=SAVEPOINT, source=CONTENT, *, anew=False, wanted=lambda: True):
+    return save(Held(dict(source)), target, one, anew=anew, wanted=wanted)
+
+
+def copied(target):
+    """As read from there."""
+    return [b"".join(content) for *_, content in contents(target, read(target).manifest)]
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def test_all_files_are_there_under_the_lowest_number(folder):
         DESCRIPTION, "t0/0.1/1.6-t3-1.5-1-1.base", "t0/0.1/1.6-t3-1.6-1-1.delta", "t0/0.1/1.6-t3-1.6-2-1.rows",
     ]  # fmt: skip
     assert (one.manifest.number, one.manifest.timeline, one.number, one.timeline) == (NUMBER, 0, MANIFEST.number, 3)
-    assert [content for *_, content in contents(folder, one.manifest)] == list(CONTENT.values())
+    assert copied(folder) == list(CONTENT.values())
     kinds = {"put": "KeyedState", "one": "TaskState", "gone": "KeyedState", "items": "ListState"}
     assert one.states == {"count": kinds}, "the rows of a sink are no state"
 
@@ -91,7 +97,8 @@ def test_the_same_request_goes_on_where_a_master_died(folder):
     folder.write("t0/0.1/1.5-t3-1.5-1-1.base", [b"ba"])
     with pytest.raises(NotFound, match="it was begun, and never finished"):
         read(folder)
-    assert len(list(contents(folder, saved(folder).manifest))) == 3
+    saved(folder)
+    assert len(copied(folder)) == 3
 
 
 def test_the_same_request_goes_on_where_a_master_died_while_it_wrote_the_description(folder):
@@ -122,12 +129,58 @@ def _sum(content):
     return xxh3_64_intdigest(content), len(content)
 
 
+@pytest.mark.parametrize("at_once", [7, savepoint.AT_ONCE])
 @pytest.mark.parametrize("name", list(CONTENT))
-def test_what_is_damaged_or_missing_is_not_copied(folder, name):
-    for source in ({**CONTENT, name: b"other"}, {each: CONTENT[each] for each in CONTENT if each != name}):
+def test_what_is_damaged_or_missing_is_not_copied(folder, monkeypatch, name, at_once):
+    monkeypatch.setattr(savepoint, "AT_ONCE", at_once)
+    gone = {each: CONTENT[each] for each in CONTENT if each != name}
+    for other in (b"other", b"", CONTENT[name][:-1], CONTENT[name] + b"x", CONTENT[name][:-1] + b"x", None):
+        source = gone if other is None else {**CONTENT, name: other}
         with pytest.raises(StateError, match=f"its file {name} is (missing|damaged)"):
             saved(folder, source=source)
         assert folder.names() == []
+
+
+class Read(bytes):
+    """What one read has given, as long as somebody has it."""
+
+    held = most = 0
+
+    def __new__(cls, content):
+        cls.held += 1
+        cls.most = max(cls.most, cls.held)
+        return super().__new__(cls, content)
+
+    def __del__(self):
+        Read.held -= 1
+
+
+class Counting(Held):
+    """A store that counts how much of it is held, and gives no file as a whole."""
+
+    def __init__(self, files):
+        super().__init__({})
+        self._whole = Held(files)
+
+    def parts(self, name, most):
+        yield from map(Read, self._whole.parts(name, most))
+
+
+def test_of_a_file_larger_than_memory_two_reads_are_held_and_no_piece_as_a_whole(folder, monkeypatch):
+    monkeypatch.setattr(savepoint, "AT_ONCE", 64)
+    monkeypatch.setattr(Read, "most", 0)
+    large = HEAD + pack(Stored("a", Kind.ITEMS, 0, 0, bytes(50_000))) + pack(Stored("b", Kind.ONE, 0, 0, bytes(20_000)))
+    manifest = Manifest(number=2, timeline=4, parts={1: Part("count", 0, (File("t4/2.1/1-1.base", *_sum(large)),))})
+    one = save(
+        Counting({"t4/2.1/1-1.base": large}),
+        folder,
+        replace(SAVEPOINT, manifest=manifest),
+        anew=False,
+        wanted=lambda: True,
+    )
+    assert copied(folder) == [large]
+    assert one.states == {"count": {"a": "ListState", "b": "TaskState"}}
+    assert Read.held == 0 < Read.most <= 3, "the third is being read"
 
 
 @pytest.mark.parametrize("files", [2, 3])
@@ -155,7 +208,7 @@ def test_one_that_was_given_up_and_wakes_leaves_the_next_one_in_the_same_folder_
     with pytest.raises((StateError, Conflict), match=why):
         saved(folder, wanted=wanted)
     assert read(folder).request == "s"
-    assert [content for *_, content in contents(folder, read(folder).manifest)] == list(CONTENT.values())
+    assert copied(folder) == list(CONTENT.values())
     assert len(folder.names()) == 4
 
 
