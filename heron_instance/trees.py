@@ -82,11 +82,11 @@ class TrackedColumns:
         return [self.ids[place] for place in places.tolist()] if isinstance(self.ids, list) else self.ids[places]
 
     def rows(self) -> list[Row]:
-        """Each for itself."""
+        """Each for itself, for logs and dead letters; None stands for a value that Python has none for."""
         size = self.size // max(1, len(self))
         return [
             Row(tup_id, values, self.stream, None, self.attempt, self.failures, size)
-            for tup_id, values in zip(plain(self.ids), rows_of(self.batch), strict=True)
+            for tup_id, values in zip(plain(self.ids), rows_of(self.batch, gaps=True), strict=True)
         ]
 
 

@@ -52,8 +52,10 @@ def decode_batch(buffer: bytes | bytearray | memoryview) -> pa.RecordBatch:
         ) from error
 
 
-def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+def rows_of(batch: pa.RecordBatch, *, gaps: bool = False) -> list[tuple[Any, ...]]:
     """The rows of a batch as Python values, which meet the same rows sent one by one.
+
+    ``gaps``: None stands where Python has no value, for logs and dead letters.
 
     Raises:
         EncodingError: Python has no values for a column, such as times finer than a microsecond.
@@ -64,12 +66,27 @@ def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             columns.append(values_of(column))
-        except (arrow().ArrowException, ValueError, OverflowError, KeyError) as error:
+        except _no_value() as error:
+            if gaps:
+                columns.append([_value_or_none(column.slice(place, 1)) for place in range(len(column))])
+                continue
             raise EncodingError(
                 f"column {name} of {column.type} cannot be read as Python values: {error}",
                 hint="Cast it before it is emitted; docs/keys.md says what rows can have.",
             ) from error
     return list(zip(*columns, strict=True))
+
+
+def _no_value() -> tuple[type[Exception], ...]:
+    """What Arrow raises where Python has no value."""
+    return arrow().ArrowException, ValueError, OverflowError, KeyError
+
+
+def _value_or_none(single: pa.Array) -> Any:
+    try:
+        return values_of(single)[0]
+    except _no_value():
+        return None
 
 
 def values_of(column: pa.Array) -> list[Any]:
