@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ardea.errors import ProtocolError
 from ardea.plan.logical import StreamPlan
-from ardea.protocol.arrow import decode_batch
+from ardea.protocol.arrow import decode_batch, rows_of
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.ids import NO_IDS, U64, column, fold, offsets_column
 from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
@@ -164,6 +164,12 @@ class InputBatch:
     def id_of(self, index: int) -> str:
         """A name for one tuple, for logs: source task, lane sequence, place in the batch."""
         return f"{self.task}:{self.header.sequence}:{index}"
+
+    def shown(self, index: int) -> tuple[Any, ...]:
+        """One row for logs and dead letters; None stands for a value of a column that Python has none for."""
+        if isinstance(self.rows, ColumnRows):
+            return rows_of(self.rows.batch.slice(index, 1), gaps=True)[0]
+        return self.rows[index]
 
     def root_of(self, index: int) -> int:
         """The first of the trees that one tuple belongs to; 0: it is not tracked."""

@@ -102,7 +102,7 @@ class Poison:
         self._send(batch, index, "was failed")
 
     def _send(self, batch: InputBatch, index: int, what: str) -> None:
-        env, values, stream = self._env, batch.rows[index], f"{batch.component}:{batch.stream}"
+        env, values, stream = self._env, batch.shown(index), f"{batch.component}:{batch.stream}"
         env.instruments.verdicts.dead_letters.value += 1
         env.component.logger.error(
             "%s: a row of %s %s and is %s: %s",

@@ -47,7 +47,7 @@ def _origin(batch: InputBatch, rows: range) -> str:
     """Which tuple it was; of a whole batch the first one."""
     first, tree = batch.id_of(rows.start), batch.root_of(rows.start)
     which = f"tuple {first}" if len(rows) == 1 else f"the first of {len(rows)} tuples, {first}"
-    values = shortened(batch.rows[rows.start])
+    values = shortened(batch.shown(rows.start))
     return f"{which} of {batch.component}, stream {batch.stream}: {values}" + (
         f"; tree {tree_name(tree)}" if tree else ""
     )
