@@ -133,7 +133,7 @@ class BoltRows:
         """Columns leave at once, after the rows emitted before; with hooks, which see each row, they leave as rows."""
         self._user_code.check_thread()
         with self._user_code.lock:
-            self._task_output.check_columns(stream, batch)
+            batch = self._task_output.checked_columns(stream, batch)
         column_anchors = column_anchors_of(anchors, self.batch, current, batch.num_rows, auto=self._bolt.auto_anchor)
         if self.hooks is not None:
             for place, values in enumerate(ColumnRows(batch)):

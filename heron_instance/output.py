@@ -20,6 +20,7 @@ from ardea.heron_instance.routing import Emitter, Router, make_router
 from ardea.heron_instance.sendable import well_formed
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.arrow import arrow
+from ardea.protocol.column_types import travelling
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.headed import HeadedRows
 from ardea.protocol.values import RowCodec
@@ -261,7 +262,7 @@ class TaskOutput:
         return encoded if len(encoded) <= _HEAD_BYTES else b""
 
     def emit_columns(self, stream: str, batch: Any, origin: Any, leave: Callable[[], None]) -> None:
-        """A record batch that :meth:`check_columns` has seen; nothing else waits, and ``leave`` flushes it at once."""
+        """A record batch that :meth:`checked_columns` gives; nothing else waits, and ``leave`` flushes it at once."""
         if not batch.num_rows:
             return
         buffer = self.buffer(stream)
@@ -272,8 +273,8 @@ class TaskOutput:
             buffer.columns = None  # it would take the place of rows to come
             raise
 
-    def check_columns(self, stream: str, batch: Any) -> None:
-        """The rules for record batches; raises UserError."""
+    def checked_columns(self, stream: str, batch: Any) -> Any:
+        """The record batch as it travels; UserError: the rules for such are broken."""
         buffer = self.buffers.get(stream)
         if buffer is None:
             raise self._unknown(stream)
@@ -288,6 +289,7 @@ class TaskOutput:
                 f"component {self.component}, stream {buffer.plan.name}: a batch has {batch.num_columns} columns, "
                 f"the stream declares {len(buffer.plan.fields)} ({', '.join(buffer.plan.fields)})"
             )
+        return travelling(batch)
 
     def check(self, buffer: StreamBuffer) -> None:
         """The emit rules that need no routing; raises UserError."""

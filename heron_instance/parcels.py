@@ -13,9 +13,10 @@ import numpy as np
 from ardea.errors import EncodingError
 from ardea.heron_instance.input_batch import Int
 from ardea.heron_instance.routing import Router
-from ardea.heron_instance.sendable import Sendable, well_formed, without_dictionaries
+from ardea.heron_instance.sendable import Sendable, well_formed
 from ardea.heron_instance.trees import plain
 from ardea.protocol.arrow import encode_batch
+from ardea.protocol.column_types import part_without_dictionaries
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.headed import HeadedRows
 from ardea.protocol.values import RowCodec, are_plain
@@ -363,7 +364,7 @@ def part_of(batch: pa.RecordBatch, picked: Int | None) -> pa.RecordBatch:
     if picked is None:
         return batch
     part = batch.slice(int(picked[0]), len(picked)) if _neighbours(picked) else batch.take(picked)
-    return without_dictionaries(part)
+    return part_without_dictionaries(part)
 
 
 def _neighbours(picked: Int) -> bool:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ardea.errors import EncodingError
 from ardea.heron_instance.routing import Router
-from ardea.protocol.arrow import arrow, encode_batch
+from ardea.protocol.arrow import encode_batch
+from ardea.protocol.column_types import part_without_dictionaries
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.scalars import type_name
 from ardea.protocol.values import NO_TYPE, RowCodec
@@ -88,7 +89,7 @@ class Sendable:
             except EncodingError as error:
                 yield error
                 continue
-            yield self._too_large(len(encode_batch(without_dictionaries(row))))
+            yield self._too_large(len(encode_batch(part_without_dictionaries(row))))
 
     def _too_large(self, size: int) -> EncodingError | None:
         if size <= self.max_bytes:
@@ -103,12 +104,3 @@ def _certain(error: EncodingError) -> EncodingError:
     """An error of the code that emits, not of this row."""
     error.certain = True
     return error
-
-
-def without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
-    """What travels of a batch: each part would carry the whole of them."""
-    dictionary = arrow().types.is_dictionary
-    if not any(map(dictionary, part.schema.types)):
-        return part
-    columns = [column.dictionary_decode() if dictionary(column.type) else column for column in part.columns]
-    return arrow().RecordBatch.from_arrays(columns, names=part.schema.names)

@@ -121,14 +121,14 @@ class SpoutRows:
             self._emit_batch(batch, ids, stream)
             return
         with self._user_code.lock:
-            self._task_output.check_columns(stream, batch)
+            batch = self._task_output.checked_columns(stream, batch)
         for name, some, some_ids in self._future.batches(stream, batch, ids):
             self._emit_batch(some, some_ids, name)
 
     def _emit_batch(self, batch: Any, ids: Ids | None, stream: str) -> None:
         with self._user_code.lock:
             self.absorb()
-            self._task_output.check_columns(stream, batch)
+            batch = self._task_output.checked_columns(stream, batch)
             columns = self._tracked_columns(batch, ids, stream)
             if self.hooks is None:
                 self.send()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.protocol.arrow import arrow, rows_of
+from ardea.protocol.column_types import without_views
 from ardea.protocol.ids import U64
 from ardea.protocol.keys import KeyCache, key_hash
 
@@ -104,12 +105,9 @@ def distinct_rows(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], N
     library = arrow()
     codes, sizes = [], []
     for column in columns:
+        column = without_views(column)  # of these, Arrow's encoding makes an empty text of a null
         if library.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if library.types.is_string_view(column.type):  # of views, Arrow's encoding makes an empty text of a null
-            column = column.cast(library.large_string())
-        elif library.types.is_binary_view(column.type):
-            column = column.cast(library.large_binary())
         if library.types.is_nested(column.type):  # Arrow cannot tell equal ones
             return _rows(columns), None
         encoded = column.dictionary_encode(null_encoding="encode")
