@@ -10,7 +10,7 @@ from ardea.heron_instance.alarms import Alarms
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.watermarks import BoltTime
-from ardea.protocol.wire_pb2 import MARKER, Header
+from ardea.protocol.wire_pb2 import MARKER, WATERMARK, Header
 
 
 class Quiet:
@@ -42,12 +42,18 @@ class Quiet:
             parts.reporter.report()
 
     def early(self, header: Header) -> bool:
-        """What comes first for a component that is not initialised: whether it was a marker of rest, which is obeyed.
+        """What comes first for a component that is not initialised: whether it was a watermark or a marker of rest.
 
-        A task of a paused topology has nothing to flush then, and an update waits until all rest.
+        Both are obeyed.  A task of a paused topology has nothing to flush then, and an update waits until all rest: a
+        marker must not wait after a watermark.
         """
         reporter = self._parts.reporter
-        if header.kind != MARKER or header.end or self._parts.env.snapshots is not None:
+        if self._parts.env.snapshots is not None:
+            return False  # what came counts by its timeline, once the state is back
+        if header.kind == WATERMARK:
+            reporter.heard(header)
+            return True
+        if header.kind != MARKER or header.end:
             return False
         if reporter.marked(header) and reporter.markers.may_rest:
             reporter.rest()
