@@ -361,7 +361,7 @@ class TopologyContext:
     def submit(self, function: Callable[[], object]) -> None:
         """Runs ``function`` on the executor thread, soon and between calls of the component.
 
-        The way for threads of the author's own to emit, ack and fail: from any other thread these raise.  Behind
+        The way for threads of the author's own to emit, ack and fail: from any other thread these raise.  After
         ``close`` nothing runs any more.
         """
         self._submit(function)

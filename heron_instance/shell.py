@@ -212,8 +212,8 @@ class Shell:
         self.executor.reporter.report()
 
     def submit(self, function: Callable[[], object]) -> None:
-        """From any thread: runs in the executor, between calls of the component."""
-        self.inbox.put(partial(self._submitted, function))
+        """From any thread: runs in the executor of now, between calls of its component."""
+        self.inbox.put(partial(self._submitted, self.executor, function))
 
     def failed(self, error: BaseException) -> None:
         """The executor ends with it; the master hears of what no other life would mend."""
@@ -221,9 +221,11 @@ class Shell:
         if executor is not None and (failure := executor.lifecycle.fails_topology(error)):
             executor.reporter.report(failure)
 
-    def _submitted(self, function: Callable[[], object]) -> None:
+    def _submitted(self, executor: Executor | None, function: Callable[[], object]) -> None:
+        """``executor``: that of the object that has handed it over; None: no other has been there."""
         assert self.executor is not None
-        self.executor.submitted(function)
+        if executor is None or executor is self.executor:
+            self.executor.submitted(function)
 
     def _learn(self, plan: PhysicalPlan, message: Plan) -> None:
         assert self.executor is not None

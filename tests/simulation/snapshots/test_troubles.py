@@ -366,3 +366,34 @@ def test_rows_that_differ_at_each_replay_are_the_end(trouble):
         ended(topology)
         assert topology.reason.startswith("count has ended 4 timelines")
         assert "each time with another row" in topology.reason
+
+
+class HandsOver(Bolt):
+    """Raises once, after it has handed a function over; ``log``: what its objects do."""
+
+    counts = KeyedState(default=0)
+    log: list[str] = []
+
+    def initialize(self, config, context):
+        self.context, self.number = context, self.log.count("close")
+        self.log.append(f"{self.number} begins")
+
+    def process(self, tup):
+        self.counts[tup["word"]] += 1
+        if self.number == 0 and tup["word"] == word(0, 20):
+            self.context.submit(lambda: self.log.append(f"{self.number} is called"))
+            raise ConnectionError("not there")
+        if self.number == 1 and self.log[-1] == "1 begins":
+            self.context.submit(lambda: self.log.append(f"{self.number} is called"))
+
+    def close(self):
+        self.log.append("close")
+
+
+def test_a_function_runs_on_the_object_that_handed_it_over_or_not_at_all():
+    HandsOver.log.clear()
+    words = Spouting.spec("words")
+    body = {"words": words, "hands": HandsOver.spec(inputs={words: Grouping.fields("word")}), "config": CONFIG}
+    with Cluster(type("HandingOver", (Topology,), body), seed=1) as cluster:
+        cluster.run_until(lambda: "1 is called" in HandsOver.log, 60)
+    assert HandsOver.log[:4] == ["0 begins", "close", "1 begins", "1 is called"]
