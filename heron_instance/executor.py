@@ -94,6 +94,7 @@ class Executor:
         """Until the topology, or the process, ends; on the thread that calls."""
         inbox, output = self.env.inbox, self.env.output
         work = self.work()
+        raised: StopIteration | None = None
         try:
             pause = next(work)
             while True:
@@ -104,37 +105,47 @@ class Executor:
                     pause = work.send(inbox.take(pause) if pause else inbox.take())
         except RollingBack:
             self.rolled_back = True
-        except (Stopping, StopIteration):
+        except Stopping:
             pass
+        except StopIteration as end:
+            raised = end.value
+        if raised is not None:
+            raise raised
         self.close()
 
-    def work(self) -> Generator[float, Item | None]:
+    def work(self) -> Generator[float, Item | None, StopIteration | None]:
         """All turns, one after the other.
 
         It yields the seconds in which it has nothing to do by itself, and goes on when they are over or something has
         come, which it is sent; ``held_back``: when there is room for output, and it is sent nothing.
+
+        It returns a StopIteration of the author's: of one that leaves a generator Python makes another error.
         """
         inbox, clock, runner, user_code = self.env.inbox, self.env.clock, self.runner, self.user_code
-        self.begin()
-        while not self.finished:
-            self.in_user_code = True
-            wake = self.advance(clock())
-            user_code.turns += 1
-            started = clock()
-            self.held_back = runner.waits_for_room
-            pause = max(0.0, min(wake - started, 1.0))
-            self.in_user_code = False
-            item = yield pause
-            if self.held_back:
-                self.env.instruments.spent.backpressured.value += clock() - started
-                continue
-            if pause:
-                runner.waited(clock() - started)
-            self.in_user_code = True
-            while item is not None:
-                self.handle(item)
+        try:
+            self.begin()
+            while not self.finished:
+                self.in_user_code = True
+                wake = self.advance(clock())
                 user_code.turns += 1
-                item = None if runner.waits_for_room or runner.busy else inbox.take()
+                started = clock()
+                self.held_back = runner.waits_for_room
+                pause = max(0.0, min(wake - started, 1.0))
+                self.in_user_code = False
+                item = yield pause
+                if self.held_back:
+                    self.env.instruments.spent.backpressured.value += clock() - started
+                    continue
+                if pause:
+                    runner.waited(clock() - started)
+                self.in_user_code = True
+                while item is not None:
+                    self.handle(item)
+                    user_code.turns += 1
+                    item = None if runner.waits_for_room or runner.busy else inbox.take()
+        except StopIteration as error:
+            return error
+        return None
 
     def begin(self) -> None:
         """What came ahead of the plan, orders above all, holds from the first call of the component on."""

@@ -125,6 +125,8 @@ class SimulatedExecutor:
         except RollingBack:
             self._roll_back()
             return
+        except StopIteration as end:
+            raise end.value from None
         self._look()
         if executor.held_back:
             pause = pause or 0.05
