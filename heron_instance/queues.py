@@ -7,7 +7,7 @@ refused.  Counters are written by one side each, so no lock is needed.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,6 +26,12 @@ class QueueStatistics:
     puts: int
 
 
+@dataclass(slots=True)
+class _Word(Generic[T]):
+    item: T
+    taken: bool = False
+
+
 class BoundedQueue(Generic[T]):
     """First in, first out.  ``wake`` is called after each put, for a reader that sleeps elsewhere."""
 
@@ -33,12 +39,26 @@ class BoundedQueue(Generic[T]):
         self.name = name
         self.capacity = capacity
         self.capacity_bytes = capacity_bytes
-        self._queue: queue.SimpleQueue[tuple[T, int]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[T | _Word[T], int]] = queue.SimpleQueue()
+        self._words: dict[Hashable, _Word[T]] = {}
         self._wake = wake
         self._put = self._put_bytes = self._taken = self._taken_bytes = 0
 
     def put(self, item: T, size: int = 0) -> None:
         """Appends; ``size`` in bytes."""
+        self._append(item, size)
+
+    def put_newest(self, key: Hashable, item: T) -> None:
+        """Of what is said again and again: in the place of the last one with this key, if that still waits."""
+        word = self._words.get(key)
+        if word is not None:
+            word.item = item
+            if not word.taken:  # looked at last, as the reader writes it first: one of the two sees the other
+                return
+        word = self._words[key] = _Word(item)
+        self._append(word, 0)
+
+    def _append(self, item: T | _Word[T], size: int) -> None:
         self._put += 1
         self._put_bytes += size
         self._queue.put((item, size))
@@ -53,6 +73,9 @@ class BoundedQueue(Generic[T]):
             return None
         self._taken += 1
         self._taken_bytes += size
+        if isinstance(item, _Word):
+            item.taken = True
+            return item.item
         return item
 
     @property
