@@ -285,16 +285,20 @@ class SourceTime:
         """The newest stamp by partition."""
         return [*self._newest.items()]
 
-    def restore(self, watermark: float, newest: Iterable[tuple[str, float]]) -> None:
+    def restore(self, watermark: float, newest: Iterable[tuple[str, float]], unnamed: Iterable[float] = ()) -> None:
         """As it was; but for the unnamed one, the spout adds the partitions that it has.
 
-        ``newest``: of all former tasks, of which one may have an older value of another's partition.
+        ``newest``: of all former tasks, of which one may have an older value of another's partition.  ``unnamed``: of
+        the unnamed partitions that this one goes on from, each another task's; minus infinity: it had no stamp.
         """
         self._minimum = Minimum((), watermark)
         self.told = watermark
         self._newest = {}
         for name, stamp in newest:
             self._newest[name] = max(stamp, self._newest.get(name, NEVER))
+        self._newest.pop("", None)
+        if (slowest := min(unnamed, default=NEVER)) > NEVER:
+            self._newest[""] = slowest
         self._since.clear()
         self.add("")
 

@@ -36,8 +36,8 @@ class Time(Protocol):
     def saved(self) -> list[Any]:
         """For a file."""
 
-    def restore(self, former: Sequence[list[Any]]) -> None:
-        """What was saved of each of some former tasks."""
+    def restore(self, former: Sequence[list[Any]], own: Sequence[list[Any]]) -> None:
+        """What was saved of each of some former tasks; ``own``: of this one, or of all where their number changed."""
 
 
 class States:
@@ -250,7 +250,9 @@ class States:
         keys, former, self._former = self._keys, self._former, {}
         times = former.pop(WATERMARK, None)
         if times and self.time is not None:
-            self.time.restore([*times.values()])
+            everyone = [*times.values()]
+            own = everyone if keys is None or keys.tasks != tasks else [times.get(keys.index, [])]
+            self.time.restore(everyone, own)
             self._ages.look()
         for name, lists in former.items():
             items = [item for _, part in sorted(lists.items()) for item in part]

@@ -139,10 +139,11 @@ class SpoutTime:
         """For a snapshot: what was told, which nobody forgets, and the newest stamps."""
         return [[self.source.told], *map(list, self.source.saved())]
 
-    def restore(self, former: Sequence[list[Any]]) -> None:
-        """What former tasks have :meth:`saved`."""
+    def restore(self, former: Sequence[list[Any]], own: Sequence[list[Any]]) -> None:
+        """What former tasks have :meth:`saved`; ``own``: those whose rows this one's go on from."""
         watermark = _lowest(former)
-        self.source.restore(watermark, ((name, newest) for items in former for name, newest in items[1:]))
+        newest = ((name, stamp) for items in former for name, stamp in items[1:])
+        self.source.restore(watermark, newest, [dict(items[1:]).get("", NEVER) for items in own])
         self._await_partitions()
         self._spout.watermark = None if watermark == NEVER else watermark
 
@@ -203,7 +204,7 @@ class BoltTime:
         """See :class:`SpoutTime`."""
         return [[self.tasks.watermark]]
 
-    def restore(self, former: Sequence[list[Any]]) -> None:
+    def restore(self, former: Sequence[list[Any]], own: Sequence[list[Any]]) -> None:  # noqa: ARG002
         """Likewise."""
         self.tasks = Minimum(_timed_upstream(self._env), _lowest(former))
         self._pass()

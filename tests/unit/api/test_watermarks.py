@@ -322,6 +322,16 @@ def test_what_another_task_knew_of_a_partition_once_is_not_what_was_saved_of_it(
 
 
 @pytest.mark.parametrize(
+    ("unnamed", "saved", "watermark"),
+    [([9.0, 7.0], [("", 7.0)], 6.0), ([9.0, NEVER], [], 4.0), ([9.0], [("", 9.0)], 8.0), ([], [], 4.0)],
+)
+def test_a_partition_without_a_name_is_another_one_in_each_task(unnamed, saved, watermark):
+    time = SourceTime(Timestamps("at", lateness=1.0), lambda: 100.0, StampCounts())
+    time.restore(4.0, [("", 9.0), ("", 7.0)], unnamed)
+    assert (time.watermark, time.saved()) == (watermark, saved)
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"field": ""}, "name of a field"),

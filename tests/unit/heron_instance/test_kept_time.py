@@ -29,6 +29,12 @@ class Rows(Spout):
         pass
 
 
+class Plain(Rows):
+    """It reads the files of all tasks."""
+
+    _has_partitions = False
+
+
 class Recent(Bolt):
     rows = KeyedState(ttl="1 h", time="event")
     timers = Timers(time="event")
@@ -45,21 +51,21 @@ class Timed(Topology):
     recent = Recent.spec(inputs={rows: Grouping.fields("key")})
 
 
-def task(component):
+def task(component, index=0, tasks=1):
     """States and time of a task of that class, without a file."""
     plan = Timed.plan({})
     name, number = ("rows", 1) if isinstance(component, Rows) else ("recent", 2)
-    tasks = {1: SimpleNamespace(component="rows"), 2: SimpleNamespace(component="recent")}
+    places = {1: SimpleNamespace(component="rows"), 2: SimpleNamespace(component="recent")}
     registry = Registry(Identity("timed", 1, f"{name}-0", name, number, 1))
     env = SimpleNamespace(
         context=SimpleNamespace(now=lambda: 1_795_838_400.0),
         instruments=Instruments(registry),
         clock=lambda: 0.0,
-        plan=SimpleNamespace(logical=plan, tasks=tasks, upstream=lambda name: [1] if name == "recent" else []),
+        plan=SimpleNamespace(logical=plan, tasks=places, upstream=lambda name: [1] if name == "recent" else []),
         task=SimpleNamespace(component=name, task=number),
         component=component,
     )
-    states = States(component, Keys(name, 0, 1, 720, 1))
+    states = States(component, Keys(name, index, tasks, 720, 1))
     states.time = SpoutTime(env, component) if isinstance(component, Rows) else BoltTime(env)
     return states
 
@@ -107,3 +113,21 @@ def test_before_the_first_watermark_there_is_none(component):
     states = restored(made, NEITHER)
     assert made.watermark is None
     assert states.time.watermark == -math.inf
+
+
+@pytest.mark.parametrize(("after", "watermarks"), [(2, [1000.0, 100.0]), (1, [100.0]), (3, [100.0, 100.0, 100.0])])
+def test_a_spout_without_partitions_goes_on_from_its_own_rows_or_from_the_slowest_task(after, watermarks):
+    """Each task reads the files of all."""
+    files, found = [], []
+    for index, stamp in enumerate([1002.0, 102.0]):
+        states = task(Plain(), index, 2)
+        states.time.source.emits("", [stamp])
+        states.freeze()
+        files.append(b"".join(states.pieces(full=True)))
+    for index in range(after):
+        states = task(Plain(), index, after)
+        for former, content in enumerate(files):
+            states.load(content, "f", former, own=former == index)
+        states.loaded(2)
+        found.append(states.time.source.watermark)
+    assert found == watermarks
