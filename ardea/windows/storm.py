@@ -180,6 +180,9 @@ class WindowManager:
     def _by_time(self, watermark: Time) -> list[TupleWindow]:
         assert isinstance(self._interval, Duration)
         every, found = self._interval.micros, []
+        if watermark == math.inf and self._events and isinstance(self._length, Count):
+            # No tuple leaves such windows by itself: the last one is the first that has all.
+            watermark = -(-max(event.stamp for event in self._events) // every) * every
         if self._end is None:
             first = min((event.stamp for event in self._events), default=None)
             if first is None or first > watermark:

@@ -157,6 +157,12 @@ def test_the_end_of_time():
     assert manager.left() == [1, 2]
 
 
+def test_windows_of_so_many_end_with_time_although_their_tuples_never_leave():
+    manager = WindowManager(Count(2), Duration(10), event=True)
+    assert windows(fed(manager, {1: 603, 2: 605, 3: 625}, math.inf)) == [[1, 2], [1, 2], [2, 3]]
+    assert manager.last(0) == []
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
