@@ -106,8 +106,8 @@ class WindowManager:
         self._length, self._interval, self._event = length, interval, event
         self._events: list[Event] = []
         self._numbers = 0
-        self._fresh = 0  # events since the last trigger, by number
-        self._newest = -1  # the number of the newest event that a window has had
+        self._before: set[int] = set()  # numbers of the events in the last window
+        self._had: set[int] = set()  # and of those in any, that are kept
         self._expired: list[Any] = []  # since the last window
         self._left: list[Any] = []  # they are in no window any more
         self._since_compacted = 0
@@ -123,10 +123,8 @@ class WindowManager:
             self._ticked = stamp
         self._events.append(Event(self._numbers, stamp, event))
         self._numbers += 1
-        self._fresh += 1
         self._since_compacted += 1
-        if not self._event and isinstance(self._interval, Count) and self._fresh == self._interval.tuples:
-            self._fresh = 0
+        if not self._event and isinstance(self._interval, Count) and self._numbers % self._interval.tuples == 0:
             return self._look(stamp)
         if self._since_compacted >= _COMPACT_EVERY and not self._event:
             self._compact(stamp)
@@ -148,7 +146,7 @@ class WindowManager:
     def _drop_seen(self) -> None:
         """Windows that follow one another have nothing in common."""
         if self._length == self._interval:
-            self._drop([event for event in self._events if event.number <= self._newest])
+            self._drop([event for event in self._events if event.number in self._had])
 
     def rise(self, watermark: Time) -> list[TupleWindow]:
         """Event time goes on: the windows that end by then."""
@@ -170,7 +168,7 @@ class WindowManager:
 
     def last(self, now: int) -> list[TupleWindow]:
         """Nothing comes any more: a window of what there is, if any of it was in none."""
-        if not self._events or self._events[-1].number <= self._newest:
+        if len(self._had) == len(self._events):
             return []
         self._drop_seen()
         return self._look(max(event.stamp for event in self._events) if self._event else now)
@@ -221,7 +219,7 @@ class WindowManager:
         """
         there = [event for event in self._events if event.stamp <= at or not self._event]
         if isinstance(self._length, Count):
-            if most is not None:
+            if self._event:  # the latest, which need not have come last
                 there = sorted(there, key=lambda event: event.stamp)[:most]
             gone = there[: max(0, len(there) - self._length.tuples)]
             start = None
@@ -230,16 +228,18 @@ class WindowManager:
             gone = [event for event in there if event.stamp <= start]
             there = [event for event in there if event.stamp <= at]
         self._drop(gone)
-        numbers = {event.number for event in gone}
-        window = sorted(event for event in there if event.number not in numbers)
+        dropped = {event.number for event in gone}
+        window = sorted(event for event in there if event.number not in dropped)
         if self._seen and isinstance(self._length, Count):
             self._seen -= len(gone)
         if not window:
             if self._event:
                 self._expired.clear()
             return []
-        new = [event.tuple for event in window if event.number > self._newest]
-        self._newest = max(self._newest, window[-1].number)
+        numbers = {event.number for event in window}
+        new = [event.tuple for event in window if event.number not in self._before]
+        self._before = numbers
+        self._had |= numbers
         expired, self._expired = self._expired, []
         bounds = None if start is None else start / MICROS, at / MICROS
         return [TupleWindow([event.tuple for event in window], new, expired, *bounds)]
@@ -259,6 +259,7 @@ class WindowManager:
             self._expired += left
             self._left += left
             self._events = [event for event in self._events if event.number not in numbers]
+            self._had -= numbers
 
 
 class WindowedBolt(ReadyMade, Bolt):

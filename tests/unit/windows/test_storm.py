@@ -120,6 +120,35 @@ def test_out_of_order():
     assert windows(fed(manager, stamps, 631)) == [[1, 2, 3], [1, 2, 3, 4], [4, 5, 7]]
 
 
+@pytest.mark.parametrize(
+    ("length", "stamps", "expected"),
+    [
+        (Duration(10), {1: 12, 2: 5}, [([2], [2], []), ([1], [1], [2])]),
+        (Duration(20), {1: 12, 2: 5}, [([2], [2], []), ([1, 2], [1], []), ([1], [], [2])]),
+        (Count(2), {1: 18, 2: 5, 3: 6, 4: 7}, [([3, 4], [3, 4], [2]), ([1, 4], [1], [3])]),
+    ],
+)
+def test_new_is_what_the_window_before_had_not_in_whichever_order_it_came(length, stamps, expected):
+    assert fed(WindowManager(length, Duration(10), event=True), stamps, math.inf) == expected
+
+
+@pytest.mark.parametrize(
+    ("length", "interval", "expected"),
+    [
+        (Count(2), Count(2), ([1], [1], [2, 3])),
+        (Count(5), Count(2), ([1, 2, 3], [1], [])),
+        (Count(1), Count(2), ([1], [1], [3])),
+        (Duration(15), Count(2), ([1, 3], [1], [2])),
+    ],
+)
+def test_the_last_window_has_what_none_has_had_in_whichever_order_it_came(length, interval, expected):
+    manager = WindowManager(length, interval, event=True)
+    fed(manager, {1: 30, 2: 10, 3: 20}, math.inf)
+    ((tuples, new, expired),) = [(window.tuples, window.new, window.expired) for window in manager.last(0)]
+    assert (tuples, new, expired) == expected
+    assert manager.last(0) == []
+
+
 def test_a_stamp_on_a_bound_is_in_one_window():
     manager = WindowManager(Duration(0.7), Duration(0.7), event=True)
     stamps = {number: 0.7 * number for number in range(1, 100)}
