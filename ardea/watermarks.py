@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
 
-from ardea.errors import UserError
+from ardea.errors import EncodingError, UserError
 from ardea.plan import ComponentPlan, LogicalPlan, StreamPlan
 from ardea.units import duration
 
@@ -62,13 +62,25 @@ class Timestamps:
         """A stamp as seconds since 1970; None: it is none."""
         if isinstance(stamp, datetime):
             return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)).timestamp()
-        if isinstance(stamp, bool) or not isinstance(stamp, int | float):
+        if not isinstance(stamp, int | float):
+            return None if stamp is None else self._of_scalar(stamp)
+        if isinstance(stamp, bool):
             return None
         try:
             seconds = stamp / _UNITS[self.unit]
         except OverflowError:  # a whole number without end
             return None
         return None if math.isnan(seconds) else seconds
+
+    def _of_scalar(self, stamp: Any) -> float | None:
+        """Of one of NumPy or Arrow, as of the Python value that readers get for it."""
+        from ardea.protocol.scalars import unwrap  # loads NumPy, which a topology's file need not have
+
+        try:
+            plain = unwrap(stamp)
+        except EncodingError:  # the row will be refused
+            return None
+        return None if plain is stamp else self.seconds(plain)
 
 
 class Minimum(Generic[K]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,6 +248,17 @@ def test_columns_say_the_same(type_):
     assert (time.watermark, time.counts.none) == (9.0, 1)
 
 
+def test_scalars_are_the_values_that_they_arrive_as():
+    arrow = pytest.importorskip("pyarrow")
+    time = source("a", now=10.0, max_ahead=10.0)
+    time.emits("a", stamps_of([("x", np.int64(5)), ("y", np.int64(7))], 1))
+    assert (time.watermark, time.counts.none) == (7.0, 0)
+    stamps = [arrow.scalar(9), arrow.scalar(8.0), arrow.scalar(21), arrow.scalar(None), arrow.scalar("8")]
+    assert time.ahead(stamps) == [False, False, True, False, False]
+    time.emits("a", stamps)
+    assert (time.watermark, time.counts.none, time.counts.ahead) == (9.0, 2, 1)
+
+
 def test_columns_of_texts_have_no_stamps():
     arrow = pytest.importorskip("pyarrow")
     time = source("a")
@@ -362,6 +374,14 @@ def test_texts_become_seconds():
         ("ns", 2_000_000_000, 2.0),
         ("ms", datetime.fromisoformat("1970-01-01T00:00:03"), 3.0),
         ("s", datetime.fromisoformat("1970-01-01T02:00:03+02:00"), 3.0),
+        ("ms", np.int64(7500), 7.5),
+        ("ns", np.uint64(2_000_000_000), 2.0),
+        ("s", np.float32(7.5), 7.5),
+        ("ms", np.datetime64("1970-01-01T00:00:03"), 3.0),
+        ("s", np.datetime64(3_000_000_001, "ns"), None),
+        ("s", np.datetime64("1970-01-01"), None),
+        ("s", np.bool_(True), None),
+        ("s", np.array([1, 2]), None),
         ("s", None, None),
         ("s", "7", None),
         ("s", True, None),
