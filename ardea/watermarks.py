@@ -67,6 +67,8 @@ class Timestamps:
         if isinstance(stamp, bool):
             return None
         try:
+            if self.unit == "ns" and isinstance(stamp, int):
+                return stamp // 1000 / 1e6  # the microsecond that windows take it for, which a double may round up
             seconds = stamp / _UNITS[self.unit]
         except OverflowError:  # a whole number without end
             return None

@@ -41,7 +41,11 @@ def micros_of_column(column: Any, unit: Timestamps) -> tuple[NDArray[np.int64], 
             return whole.to_numpy(zero_copy_only=False), np.array([], dtype=np.intp)
         return micros(values_of(column), unit)
     found = column.to_numpy(zero_copy_only=False)
-    return _whole(found, unit) if found.dtype.kind == "i" else _floating(found, unit)
+    if found.dtype.kind == "f":
+        return _floating(found, unit)
+    if found.dtype == np.uint64 and np.any(found > np.iinfo(np.int64).max):
+        return micros(found.tolist(), unit)
+    return _whole(found, unit)
 
 
 def _whole(whole: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

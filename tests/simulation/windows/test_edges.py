@@ -28,7 +28,7 @@ from ardea.windows import (
     WindowBolt,
 )
 from ardea.windows.folds import Groups
-from ardea.windows.stamps import micros
+from ardea.windows.stamps import micros, micros_of_column
 from tests.simulation.snapshots.counted import EffectivelyOnce
 from tests.simulation.windows.test_windows import columns_or_rows, seen
 
@@ -220,6 +220,21 @@ def test_a_nan_gives_way_to_any_number_in_rows_and_in_columns(fold, numbers, kin
 def test_a_whole_number_without_end_is_no_stamp(unit):
     assert Timestamps("at", unit=unit).seconds(10**400) is None
     assert micros([1, 10**400], Timestamps("at", unit=unit))[1].tolist() == [1]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64()])
+def test_nanoseconds_are_one_time_at_a_spout_in_rows_and_in_columns(kind):
+    unit, stamps = Timestamps("at", unit="ns"), [1_700_000_039_999_999_999, 1_700_000_040_000_000_000, 1]
+    expected = [1_700_000_039_999_999, 1_700_000_040_000_000, 0]
+    assert [unit.seconds(stamp) * 1e6 for stamp in stamps] == expected
+    assert micros(stamps, unit)[0].tolist() == micros_of_column(pa.array(stamps, kind), unit)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_large_numbers_are_the_same_stamps_in_rows_and_in_columns(unit):
+    stamps, said = [7, (1 << 63) + 999, (1 << 64) - 1], Timestamps("at", unit=unit)
+    (rows, none), (columns, nor) = micros(stamps, said), micros_of_column(pa.array(stamps, pa.uint64()), said)
+    assert (rows.tolist(), none.tolist()) == (columns.tolist(), nor.tolist())
 
 
 class Twice(Spout):
