@@ -19,9 +19,12 @@ K = TypeVar("K", bound=Hashable)
 
 DAY = 86400.0
 NEVER = -math.inf
+MOST = 1 << 60
+"""Microseconds before and after 1970 that windows take, of which no sum leaves 64 bits; some 36,000 years."""
 FUTURE = "future"
 """The stream of a spout for rows whose stamps are further ahead than ``max_ahead``."""
 NO_EVENT_TIME = "no spout that it reads says by timestamps= which time its rows have"
+_EARLIEST = -MOST / 1e6
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -68,11 +71,12 @@ class Timestamps:
             return None
         try:
             if self.unit == "ns" and isinstance(stamp, int):
-                return stamp // 1000 / 1e6  # the microsecond that windows take it for, which a double may round up
-            seconds = stamp / _UNITS[self.unit]
+                seconds = stamp // 1000 / 1e6  # the microsecond that windows take it for, which a double may round up
+            else:
+                seconds = stamp / _UNITS[self.unit]
         except OverflowError:  # a whole number without end
             return None
-        return None if math.isnan(seconds) else seconds
+        return seconds if seconds > _EARLIEST else None  # NaN is not above it
 
     def _of_scalar(self, stamp: Any) -> float | None:
         """Of one of NumPy or Arrow, as of the Python value that readers get for it."""

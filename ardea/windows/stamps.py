@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.protocol.arrow import arrow, values_of
-from ardea.watermarks import Timestamps
+from ardea.watermarks import MOST, Timestamps
 from ardea.windows.kinds import MICROS
 
 _PER_UNIT = {"s": MICROS, "ms": 1000, "us": 1}
 _OF_NUMBERS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
-_MOST = 1 << 60
-"""Microseconds, of which no sum leaves 64 bits; some 36,000 years."""
 
 
 def micros(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
@@ -53,15 +51,15 @@ def _whole(whole: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], ND
     per = _PER_UNIT.get(unit.unit)
     if per is None:  # nanoseconds
         return whole // 1000, np.array([], dtype=np.intp)
-    most = _MOST // per
+    most = MOST // per
     return np.clip(whole, -most, most) * per, np.flatnonzero((whole > most) | (whole < -most))
 
 
 def _floating(numbers: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    exact = numbers.astype(np.float64) * _OF_NUMBERS[unit.unit]
-    bad = ~(np.abs(exact) < _MOST)
-    exact[bad] = 0.0
-    return np.rint(exact).astype(np.int64), np.flatnonzero(bad)
+    known, per = numbers.astype(np.float64), _OF_NUMBERS[unit.unit]
+    bad = ~(np.abs(known) < MOST / per)
+    known[bad] = 0.0
+    return np.rint(known * per).astype(np.int64), np.flatnonzero(bad)
 
 
 def _one_by_one(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
@@ -75,7 +73,7 @@ def _one_by_one(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int
         else:
             seconds = unit.seconds(stamp)
             exact = None if seconds is None else seconds * MICROS
-        if exact is None or not abs(exact) < _MOST:
+        if exact is None or not abs(exact) < MOST:
             none.append(place)
         else:
             found[place] = round(exact)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ardea import Bolt, FailedException, Grouping, Spout, Stream, TaskState, Timestamps, Topology
-from ardea.testing import Cluster, run
+from ardea.testing import Cluster, RowsSpout, run
 from ardea.windows import (
     Count,
     CountTumbling,
@@ -235,6 +235,22 @@ def test_large_numbers_are_the_same_stamps_in_rows_and_in_columns(unit):
     stamps, said = [7, (1 << 63) + 999, (1 << 64) - 1], Timestamps("at", unit=unit)
     (rows, none), (columns, nor) = micros(stamps, said), micros_of_column(pa.array(stamps, pa.uint64()), said)
     assert (rows.tolist(), none.tolist()) == (columns.tolist(), nor.tolist())
+
+
+def test_a_stamp_before_all_clocks_is_none_and_stops_nobody():
+    rows_of = RowsSpout.of(Moved.outputs, [("a", -1e305), ("a", 1.0), ("a", 2.0)])
+
+    class Made(Topology):
+        rows = type("Ancient", (rows_of,), {"timestamps": Moved.timestamps}).spec()
+        visits = type("Days", (Visits,), {"windows": Tumbling("1 d", on="at", fold=Count())}).spec(
+            inputs={rows: Grouping.fields("key")}
+        )
+        kept = Kept.spec(inputs=[visits["late"]])
+
+    result = run(Made, cost={"rows": 0.2})
+    assert (result.state, result.record.exceptions) == ("SUCCEEDED", [])
+    assert result.tuples("visits") == [("a", "on time", 2)]
+    assert result.tuples("visits", "late") == [("a", -1e305)]
 
 
 class Twice(Spout):

@@ -388,6 +388,10 @@ def test_texts_become_seconds():
         ("s", "7", None),
         ("s", True, None),
         ("s", math.nan, None),
+        ("s", math.inf, math.inf),
+        ("s", -math.inf, None),
+        ("s", -1e305, None),
+        ("ns", -(10**30), None),
     ],
 )
 def test_stamps_become_seconds(unit, stamp, seconds):
