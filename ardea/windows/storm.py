@@ -19,7 +19,7 @@ from ardea.plan import ComponentPlan, LogicalPlan
 from ardea.ready_made import ReadyMade
 from ardea.tuples import Tuple
 from ardea.units import duration
-from ardea.watermarks import Timestamps
+from ardea.watermarks import MOST, Timestamps
 from ardea.windows.checks import problems_of_stamps
 from ardea.windows.kinds import MICROS, whole_micros
 from ardea.windows.open_windows import Time
@@ -353,7 +353,7 @@ class WindowedBolt(ReadyMade, Bolt):
         if self._stamps is None:
             return self._clock()
         seconds = self._stamps.seconds(tup[self._stamps.field])
-        if seconds is None or math.isinf(seconds):
+        if seconds is None or seconds * MICROS >= MOST:
             return None
         stamp = round(seconds * MICROS)
         return None if stamp < self._watermark() or self._manager.missed(stamp) else stamp
