@@ -12,7 +12,10 @@ CONNECTIONS = 768
 WITHIN = 30.0
 """Seconds that a request may take until its last byte is here."""
 STUCK = 15.0
-"""Seconds for which nobody may take anything of an answer, once more of it waits than a socket holds."""
+"""Seconds for which nobody may take anything of an answer, once more of it waits than a socket holds.
+
+Each so many seconds less has to wait than before.
+"""
 
 
 class BoundedConnection(H11Protocol):
@@ -43,7 +46,7 @@ class BoundedConnection(H11Protocol):
     def pause_writing(self) -> None:
         """The peer takes less than there is."""
         super().pause_writing()
-        self._stuck = self.loop.call_later(STUCK, self.transport.abort)
+        self._look_again()
 
     def resume_writing(self) -> None:
         """It has taken enough."""
@@ -60,6 +63,15 @@ class BoundedConnection(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+    def _look_again(self) -> None:
+        self._stuck = self.loop.call_later(STUCK, self._look, self.transport.get_write_buffer_size())
+
+    def _look(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._look_again()
+        else:
+            self.transport.abort()
 
     def _go_on(self) -> None:
         if self._stuck is not None:
