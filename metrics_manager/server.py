@@ -62,6 +62,7 @@ class MetricsManager:
         self._identity, self._supervised = identity, supervised
         self._sinks = {worker.name: worker for worker in sinks}
         self._clock = clock
+        self._exported_lives: set[str] = set()
         self._state = MetricsState(expiry)
         self._lock = threading.Lock()  # scrapes come in threads of their own
         self.scrapers = Scrapers()
@@ -129,14 +130,22 @@ class MetricsManager:
             timestamp: seconds since 1970.
         """
         begun = self._clock()
-        for row in self._supervised.rows() if self._supervised is not None else ():
-            self._registry.gauge("ardea_process_life", process=row.name).value = row.life
+        self._export_lives()
         self.accept(self._registry.snapshot(), now)
         if self._sinks:
             batch = Batch(timestamp, self.samples())
             for worker in self._sinks.values():
                 worker.offer(batch)
         self._flushes.observe(self._clock() - begun)
+
+    def _export_lives(self) -> None:
+        rows = self._supervised.rows() if self._supervised is not None else []
+        lives = {row.name: row.life for row in rows}
+        for gone in self._exported_lives - lives.keys():
+            self._registry.remove_gauge("ardea_process_life", process=gone)
+        for name, life in lives.items():
+            self._registry.gauge("ardea_process_life", process=name).value = life
+        self._exported_lives = set(lives)
 
     def serve(self, port: int, host: str = "127.0.0.1", why_not_ready: Callable[[], Sequence[str]] = tuple) -> int:
         """Serves ``/metrics``, ``/healthz`` and ``/readyz`` from a thread.

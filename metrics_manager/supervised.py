@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +12,11 @@ import msgspec
 
 from ardea.health import ProcessRow
 from ardea.health.processes import rows, supervisors
-from ardea.supervision.records import STATUS
+from ardea.supervision.records import EXITS, STATUS
 
 LOOK_EVERY = 1.0
 LARGEST = 1 << 20
-"""Bytes of a file that is read."""
+"""Bytes of a task's folder that are read."""
 
 
 class Supervised:
@@ -45,11 +47,20 @@ class Supervised:
         return [row for found in self._rows.values() for row in found]
 
     def _read(self, folder: Path) -> list[ProcessRow]:
-        known = self._rows.get(folder, [])
+        known, foreign = self._rows.get(folder, []), folder != self._folder
         try:
-            if (folder / STATUS).exists() and (folder / STATUS).stat().st_size > LARGEST:
+            if foreign and _size(folder) > LARGEST:
                 return known
-            found = msgspec.to_builtins(rows(folder, self._container, self._wall()))
-            return msgspec.convert(found if folder == self._folder else found[:1], list[ProcessRow])
+            found = rows(folder, self._container, self._wall())
+            # There and back: a row is one that can be sent.
+            return msgspec.msgpack.decode(
+                msgspec.msgpack.encode(found[:1] if foreign else found), type=list[ProcessRow]
+            )
         except Exception:  # see the class
             return known
+
+
+def _size(folder: Path) -> float:
+    """Bytes that are read of it; what is no plain file may have no end."""
+    found = [file.stat() for file in (folder / STATUS, *(folder / EXITS).glob("*"))]
+    return sum(each.st_size if stat.S_ISREG(each.st_mode) else math.inf for each in found)

@@ -22,6 +22,7 @@ from ardea.supervision.spec import RESTARTED
 KEPT_EXITS = 20
 LOCK = "lock"
 STATUS = "status.json"
+EXITS = "exits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def read_life(folder: Path, name: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ClusterError(
             f"{name}: its life counter {path} holds {text[:40]!r}, not a number; {name} cannot be started",
-            hint=f"peers refuse a life that they have seen: write one above the last of {folder / 'exits'} into it",
+            hint=f"peers refuse a life that they have seen: write one above the last of {folder / EXITS} into it",
         )
     return int(text)
 
@@ -98,7 +99,7 @@ def take_reason(folder: Path, name: str) -> str | None:
 def read_exits(folder: Path, name: str) -> list[Exit]:
     """The last 20 ends of ``name``, oldest first."""
     try:
-        lines = (folder / "exits" / f"{name}.jsonl").read_text().splitlines()
+        lines = (folder / EXITS / f"{name}.jsonl").read_text().splitlines()
     except FileNotFoundError:
         return []
     return [Exit(**json.loads(line)) for line in lines]
@@ -107,7 +108,7 @@ def read_exits(folder: Path, name: str) -> list[Exit]:
 def have_ended(folder: Path) -> set[str]:
     """The names of those that have ended at least once."""
     try:
-        return {file.stem for file in (folder / "exits").iterdir()}
+        return {file.stem for file in (folder / EXITS).iterdir()}
     except FileNotFoundError:
         return set()
 
@@ -124,7 +125,7 @@ def write_exit(folder: Path, exit_: Exit) -> None:
     """Add one end to those of its process."""
     kept = [*read_exits(folder, exit_.name), exit_][-KEPT_EXITS:]
     lines = (json.dumps(dataclasses.asdict(each)) for each in kept)
-    replace(folder / "exits" / f"{exit_.name}.jsonl", "".join(f"{line}\n" for line in lines))
+    replace(folder / EXITS / f"{exit_.name}.jsonl", "".join(f"{line}\n" for line in lines))
 
 
 def read_status(folder: Path) -> dict[str, Any]:

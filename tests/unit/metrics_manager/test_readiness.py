@@ -51,9 +51,12 @@ def test_files_are_read_once_a_second(tmp_path):
         '{"processes": {"words-0": {}}}',
         '{"processes": {"words-0": {"state": 7, "pid": null, "life": 1}}}',
         '{"processes": {"words-0": {"state": "running", "pid": "\\u0000", "life": 1}}}',
+        '{"processes": {"words-0": {"state": "running", "pid": 1%s, "life": 1}}}' % ("0" * 30),
+        '{"processes": {"words-0": {"state": "running", "pid": null, "life": -1%s}}}' % ("0" * 30),
+        '{"processes": {"\\ud800": {"state": "running", "pid": null, "life": 1}}}',
         '{"x": "' + "x" * LARGEST + '"}',
     ],
-    ids=["torn", "list", "empty", "number", "text", "large"],
+    ids=["torn", "list", "empty", "number", "text", "pid", "life", "name", "large"],
 )
 def test_a_file_that_cannot_be_understood_leaves_what_was_known_and_hides_no_other(tmp_path, foreign):
     """In a pod it is user code's to write."""
@@ -67,6 +70,27 @@ def test_a_file_that_cannot_be_understood_leaves_what_was_known_and_hides_no_oth
     (tmp_path / "a-0" / "status.json").write_text(foreign)
     clock.now = LOOK_EVERY
     assert looks.rows() == known
+
+
+@pytest.mark.parametrize("names", [["words-0"], [f"other-{i}" for i in range(4)]], ids=["one", "several"])
+def test_of_ends_that_are_too_long_nothing_is_read(tmp_path, names):
+    folder = tmp_path / "a-0"
+    folder.mkdir()
+    wrote(folder)
+    clock = Clock()
+    looks = supervised(tmp_path, clock)
+    known = looks.rows()
+    wrote(folder)
+    for name in names:
+        write_exit(folder, Exit(name, 2, 1, 75, None, "x" * (LARGEST // len(names)), 4.0))
+    clock.now = LOOK_EVERY
+    assert looks.rows() == known
+
+
+def test_what_is_no_file_is_not_read(tmp_path):
+    (tmp_path / "a-0").mkdir()
+    (tmp_path / "a-0" / "status.json").symlink_to("/dev/zero")
+    assert supervised(tmp_path, Clock()).rows() == []
 
 
 def test_a_task_of_a_pod_speaks_for_one_process_only(tmp_path):

@@ -183,6 +183,19 @@ def test_lives_are_those_of_the_supervisors_also_of_a_process_that_dies_before_i
     assert found == {"count-0": 3}
 
 
+def test_a_life_is_exported_while_its_supervisor_has_it(tmp_path):
+    """A task of a pod writes names there as it likes."""
+    now = 0.0
+    looks = Supervised(tmp_path, 1, clock=lambda: now)
+    manager = MetricsManager(Identity("words-1", 1, "metrics_manager"), supervised=looks)
+    for number in range(3):
+        process = {"state": "running", "pid": None, "life": 1, "restarts": 0, "reason": None}
+        records.write_status(tmp_path, {"state": "ended", "processes": {f"name-{number}": process}})
+        now = 10.0 * number
+        manager.flush(now, now)
+    assert [s.labels["process"] for s in manager.samples() if s.name == "ardea_process_life"] == ["name-2"]
+
+
 def test_the_flush_is_timed_by_the_given_clock():
     ticks = iter([10.0, 10.25])
     manager = MetricsManager(Identity("words-1", 1, "metrics_manager"), clock=lambda: next(ticks))
