@@ -259,12 +259,16 @@ def _spans(shell: Shell, logical: LogicalPlan, task: TaskPlan) -> Spans | None:
         return None
     try:
         from ardea.heron_instance.spans import Spans  # OpenTelemetry is an extra
+
+        spans = Spans(logical.name, task.name, shell.settings.tracing_share, shell.instruments.spans_dropped)
     except ModuleNotFoundError as error:
         what = f"{task.name} cannot trace (topology.tracing.share), for OpenTelemetry is not installed"
         raise UserError(
             what, hint="pip install 'ardea[tracing]'; an image needs EXTRAS=\"cli console drpc tracing\""
         ) from error
-    spans = Spans(logical.name, task.name, shell.settings.tracing_share, shell.instruments.spans_dropped)
+    except ValueError as error:  # OpenTelemetry reads variables also as it is imported
+        what = f"{task.name} cannot trace: a variable OTEL_... of its environment is wrong: {error}"
+        raise UserError(what) from error
     spans.serve_author()
     return spans
 

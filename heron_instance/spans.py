@@ -13,7 +13,6 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
-from ardea.errors import UserError
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.tracing import Tracing
 from ardea.metrics.registry import Counter
@@ -36,16 +35,13 @@ class Spans:
         environment's variables of OTLP describe.
 
         Raises:
-            UserError: these cannot be read.
+            ValueError: these cannot be read.
         """
         named = Resource({"service.name": service, "service.instance.id": task}).merge(OTELResourceDetector().detect())
         self._provider = TracerProvider(sampler=ALWAYS_ON, resource=named, shutdown_on_exit=False)
         waiting = _Waiting(dropped)
-        try:
-            exported = _Exported(OTLPSpanExporter() if exporter is None else exporter, waiting)
-            queue = BatchSpanProcessor(exported, MOST_WAITING, max_export_batch_size=MOST_WAITING // 4)
-        except ValueError as error:
-            raise UserError(f"{task} cannot trace: a variable OTEL_... of its environment is wrong: {error}") from error
+        exported = _Exported(OTLPSpanExporter() if exporter is None else exporter, waiting)
+        queue = BatchSpanProcessor(exported, MOST_WAITING, max_export_batch_size=MOST_WAITING // 4)
         self._provider.add_span_processor(_Admitted(queue, waiting))
         self._share = share
 

@@ -103,17 +103,31 @@ def test_what_the_collector_does_not_take_is_counted(instruments):
     assert instruments.spans_dropped.value == 10
 
 
-def test_an_environment_that_cannot_be_read_is_one_message(instruments, monkeypatch):
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
+def traced(share):
+    """The spans of a process whose topology traces such a share of trees."""
+    settings, instruments = SimpleNamespace(tracing_share=share), SimpleNamespace(spans_dropped=None)
+    return process._spans(SimpleNamespace(settings=settings, instruments=instruments), SimpleNamespace(name="W"), TASK)
+
+
+@pytest.mark.parametrize(
+    ("variable", "modules"),
+    [
+        ("OTEL_BSP_SCHEDULE_DELAY", ()),
+        ("OTEL_SPAN_EVENT_COUNT_LIMIT", ()),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", ("ardea.heron_instance.spans", "opentelemetry.sdk.trace")),  # at import
+    ],
+)
+def test_an_environment_that_cannot_be_read_is_one_message(monkeypatch, variable, modules):
+    for module in modules:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setenv(variable, "-1")
     with pytest.raises(UserError, match="words-0 cannot trace: a variable OTEL_"):
-        Spans("Words", "words-0", 1.0, instruments.spans_dropped, Exporter())
+        traced(0.5)
 
 
 def test_without_the_extra_a_traced_task_says_what_is_missing_and_another_needs_nothing(monkeypatch):
     monkeypatch.setitem(sys.modules, "ardea.heron_instance.spans", None)
-    shell = SimpleNamespace(settings=SimpleNamespace(tracing_share=0.0))
-    assert process._spans(shell, SimpleNamespace(name="Words"), TASK) is None
-    shell.settings.tracing_share = 0.5
+    assert traced(0.0) is None
     with pytest.raises(UserError, match="words-0 cannot trace") as raised:
-        process._spans(shell, SimpleNamespace(name="Words"), TASK)
+        traced(0.5)
     assert raised.value.hint.startswith("pip install 'ardea[tracing]'")
