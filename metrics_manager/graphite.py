@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -18,9 +18,9 @@ class GraphiteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``timeout`` in seconds, to connect, and for a send that does not advance; ``prefix`` goes before each name."""
 
     host: str
-    port: int = 2003
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 2003
     prefix: str = ""
-    timeout: float = 5.0
+    timeout: Annotated[float, msgspec.Meta(gt=0, le=86400)] = 5.0
 
 
 class GraphiteSink:

@@ -26,10 +26,10 @@ class JsonLinesSink:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._config = convert_config("jsonlines", config, JsonLinesConfig)
-        if not self._config.path.startswith(("/", "{")):
+        if not self._config.path.startswith(("/", "{folder}")):
             raise ConfigError(
                 f"metrics sink 'jsonlines': path {self._config.path!r} is not absolute",
-                hint="{folder}, {topology}, {topology_id} and {container} in it are filled in by each metrics manager",
+                hint="begin it with / or {folder}; {topology}, {topology_id} and {container} in it are filled in, too",
             )
         self._file: BinaryIO | None = None
         self._encoder = msgspec.json.Encoder()

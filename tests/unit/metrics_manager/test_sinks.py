@@ -281,6 +281,11 @@ def test_a_full_disk_is_an_error_of_that_sink(workers):
         (GraphiteSink, {"host": "x", "prot": 1}, "metrics sink 'graphite': .*`prot`"),
         (JsonLinesSink, {"path": "/x", "files": 0}, "metrics sink 'jsonlines': .*`\\$.files`"),
         (JsonLinesSink, {"path": "x"}, "'jsonlines': path 'x' is not absolute"),
+        (JsonLinesSink, {"path": "{topology}/m"}, "'jsonlines': path '{topology}/m' is not absolute"),
+        (GraphiteSink, {"host": "x", "port": 70000}, r"metrics sink 'graphite': .*`\$\.port`"),
+        (GraphiteSink, {"host": "x", "port": 0}, r"metrics sink 'graphite': .*`\$\.port`"),
+        (GraphiteSink, {"host": "x", "timeout": 0}, r"metrics sink 'graphite': .*`\$\.timeout`"),
+        (GraphiteSink, {"host": "x", "timeout": 1e30}, r"metrics sink 'graphite': .*`\$\.timeout`"),
     ],
 )
 def test_a_wrong_key_is_named(sink, config, message):
