@@ -145,7 +145,7 @@ class Cluster:
             self._step()
 
     def _step(self) -> None:
-        self._world.timeline.step()
+        self._world.waits.step()
         if self.raise_errors and (error := self.record.first_error) is not None:
             raise error
 

@@ -147,8 +147,10 @@ class SimulatedInstance:
             return not self.alive or overdue() or self.held_bytes <= most
 
         self._waits_inside = True
-        self.world.waits.wait(self.task.component, enough, self.executor.clock() + timeout)
-        self._waits_inside = False
+        try:
+            self.world.waits.wait(self.task.component, enough, self.executor.clock() + timeout)
+        finally:
+            self._waits_inside = False
         if not self.alive:
             raise Stopping
         if overdue():
