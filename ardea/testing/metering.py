@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ardea.component import Bolt
+from ardea.component import overrides
 from ardea.heron_instance.column_bolt import reads_columns
 from ardea.plan.physical import TaskPlan
 from ardea.testing.audit import Audit
@@ -36,10 +36,21 @@ def _meter_windows(bolt: WindowBolt, pay: Callable[[], None]) -> None:
     bolt.on_windows = seen  # type: ignore[method-assign]
 
 
+def _tuples(rows: Sequence[Tuple] | ColumnBatch) -> Sequence[Tuple]:
+    if not isinstance(rows, ColumnBatch):
+        return rows
+    batch: Any = rows._batch
+    return [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
+
+
 def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Record, audit: Audit | None) -> None:
-    """``pay`` is called for each tuple, timer and window, ahead of the call that it is for."""
-    process, process_batch, tick = bolt.process, bolt.process_batch, bolt.process_tick
-    process_columns, timer = bolt.process_columns, bolt.on_timer
+    """``pay`` is called for each tuple, timer and window, ahead of the call that it is for.
+
+    Of the calls for tuples only the engine's are metered: a bolt may call its ``process`` for each tuple of a batch.
+    """
+    process, tick, timer = bolt.process, bolt.process_tick, bolt.on_timer
+    columns = reads_columns(type(bolt))
+    process_all = bolt.process_columns if columns else bolt.process_batch
 
     def seen(tup: Tuple) -> None:
         pay()
@@ -51,20 +62,10 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
         seen(tup)
         return process(tup)
 
-    def seen_all(rows: Sequence[Tuple] | ColumnBatch) -> None:
-        if isinstance(rows, ColumnBatch):
-            batch: Any = rows._batch
-            rows = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
-        for tup in rows:
+    def metered_all(rows: Sequence[Tuple] | ColumnBatch) -> None:
+        for tup in _tuples(rows):
             seen(tup)
-
-    def metered_batch(rows: Any) -> None:
-        seen_all(rows)
-        process_batch(rows)
-
-    def metered_columns(columns: ColumnBatch) -> None:
-        seen_all(columns)
-        process_columns(columns)
+        process_all(rows)
 
     def timed(name: str, key: Any, at: float) -> None:
         pay()
@@ -74,10 +75,12 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
         record.ticks[task.component] += 1
         tick(tup)
 
-    bolt.process, bolt.process_tick, bolt.on_timer = metered, ticked, timed
+    bolt.process_tick, bolt.on_timer = ticked, timed
     if isinstance(bolt, WindowBolt):
         _meter_windows(bolt, pay)
-    if type(bolt).process_batch is not Bolt.process_batch:
-        bolt.process_batch = metered_batch
-    if reads_columns(type(bolt)):
-        bolt.process_columns = metered_columns
+    if columns:
+        bolt.process_columns = metered_all
+    elif overrides(type(bolt), "process_batch"):
+        bolt.process_batch = metered_all
+    else:
+        bolt.process = metered
