@@ -12,6 +12,9 @@ from ardea.testing.memory_store import STATE
 from ardea.testing.servers import SimulatedManager, SimulatedMaster, acting_master
 from ardea.testing.world import MASTER, Process, World, manager_name
 
+LOOKS_AGAIN = 0.1
+"""Seconds until a process looks again for a way to the state, or for a master."""
+
 
 class Processes:
     """Those of the plan: started, again with a back-off when they die, and stopped when it has them no more."""
@@ -159,7 +162,7 @@ class Processes:
         if name in self._done:
             return
         if name == MASTER and world.network.is_cut(MASTER, STATE):  # it stands by
-            world.timeline.at(world.timeline.now + 0.1, lambda: self._start(name))
+            world.timeline.at(world.timeline.now + LOOKS_AGAIN, lambda: self._start(name))
             return
         self._starts[name] = self._starts.get(name, 0) + 1
         life = self._lives[name] = self._lives.get(name, 0) + 1
@@ -218,9 +221,19 @@ class Processes:
         if failure:
             # What no restart can mend ends the container, and with it the topology.
             self._done.add(process.name)
-            acting_master(world).master.fail(failure)
+            self._fail(failure)
         else:
             self._restart(process.name)
+
+    def _fail(self, reason: str) -> None:
+        """Ends the topology, as soon as there is a master that can write it down."""
+        world = self._world
+        if world.store.state.final:
+            return
+        try:
+            acting_master(world).master.fail(reason)
+        except (UserError, StateError):
+            world.timeline.at(world.timeline.now + LOOKS_AGAIN, lambda: self._fail(reason))
 
     def _end_container(self, manager: str) -> None:
         """When a stream manager has ended, the supervisor ends its container, with the tasks that are frozen."""

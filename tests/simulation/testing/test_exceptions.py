@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ardea import Bolt, Spout, Stream, Topology, UserError
-from ardea.testing import Cluster, RowsSpout, run, run_bolt
+from ardea.testing import Cluster, FeederSpout, RowsSpout, run, run_bolt
 from ardea.windows import PartialWindows, Sum, Tumbling, WindowBolt
 
 WORDS = [["heron"], ["fish"], ["moon"]]
@@ -240,3 +240,36 @@ def test_a_bolt_that_returns_its_row_is_told():
     with Cluster(Mistaken) as cluster:
         cluster.run_until(lambda: cluster.errors, 10)
         assert cluster.errors == ["relay-0: process() returned list, which nobody reads: emit rows with self.emit(...)"]
+
+
+class Hopeless(Bolt):
+    auto_fail = False
+
+    def process(self, tup):
+        raise UserError("there is no such table")
+
+
+class Hopelessly(Topology):
+    words = FeederSpout.of("word").spec()
+    hopeless = Hopeless.spec(inputs=[words])
+
+
+def kill_twice(cluster):
+    for _ in range(2):
+        cluster.run_until(lambda: "master" in cluster.running)
+        cluster.kill("master")
+
+
+@pytest.mark.parametrize("away", [kill_twice, lambda cluster: cluster.network.cut("master", "state")])
+def test_one_that_fails_the_topology_waits_for_a_master_that_can_write_it(away):
+    with Cluster(Hopelessly) as cluster:
+        cluster.advance(1)
+        away(cluster)
+        cluster.task("words-0", FeederSpout).feed(["fish"])
+        cluster.run_until(lambda: cluster.record.errors, 1)
+        assert cluster.state == "RUNNING"
+        cluster.advance(0.5)
+        cluster.network.heal("master", "state")
+        cluster.run_until(lambda: cluster.over)
+        assert cluster.state == "FAILED"
+        assert "hopeless-0 cannot go on: there is no such table" in cluster.reason
