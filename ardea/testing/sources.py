@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from time import sleep
 from typing import Any, NoReturn
 
 from ardea.component import Stream
@@ -14,14 +15,16 @@ from ardea.protocol.arrow import rows_of
 from ardea.protocol.values import RowCodec
 from ardea.sources import END, PartitionReader, PositionLost, Source
 
-SILENT = 3
-"""Empty reads after each other with which a partition that does not end has been read."""
+FIRST_PAUSE = 0.01
+"""Seconds after an empty read; the next pauses are as long as all those before."""
 _CODEC = RowCodec()
 _NAN = object()
 Row = tuple[Any, ...]
 
 
-def check_source(source: Source, *, most: int = 7, positions: int = 50, rows: int = 10_000) -> int:
+def check_source(
+    source: Source, *, most: int = 7, positions: int = 50, rows: int = 10_000, patience: float = 1.0
+) -> int:
     """Reads all partitions, then again from the positions that were met; returns how many rows there are.
 
     What is read must not change meanwhile.
@@ -31,6 +34,7 @@ def check_source(source: Source, *, most: int = 7, positions: int = 50, rows: in
         most: rows of a batch.
         positions: of each partition, from which it is read again.
         rows: of each partition, at most.
+        patience: seconds without a row after which a partition that does not end has been read.
 
     Raises:
         AssertionError: it does not keep a promise of docs/sources.md; the text says which, where.
@@ -45,14 +49,14 @@ def check_source(source: Source, *, most: int = 7, positions: int = 50, rows: in
         _fail("list_partitions() has no partition, so that nothing can be checked")
     if sorted(source.list_partitions()) != names:
         _fail("list_partitions() returned other partitions the second time, although nothing has changed")
-    return sum(_Partition(source, name, most, rows).check(positions) for name in names)
+    return sum(_Partition(source, name, most, rows, patience).check(positions) for name in names)
 
 
 class _Partition:
     """One of them."""
 
-    def __init__(self, source: Source, name: str, most: int, limit: int) -> None:
-        self._source, self._name, self._most, self._limit = source, name, most, limit
+    def __init__(self, source: Source, name: str, most: int, limit: int, patience: float) -> None:
+        self._source, self._name, self._most, self._limit, self._patience = source, name, most, limit, patience
         streams = [source.outputs] if isinstance(source.outputs, str) else source.outputs
         default = [stream for stream in streams if isinstance(stream, Stream) and stream.name == "default"]
         self._width = len(default[0].fields if default else [f for f in streams if isinstance(f, str)])
@@ -88,16 +92,23 @@ class _Partition:
     ) -> tuple[list[Row], bool]:
         rows: list[Row] = []
         returned: list[tuple[Any, bytes]] = []
-        silent, ended = 0, False
-        while not ended and silent < SILENT and len(rows) < limit:
+        waited, ended = 0.0, False
+        while not ended and len(rows) < limit:
             batch = reader.read(most)
             at = reader.position()
             returned.append((at, self._encoded(at)))
             ended = batch is END
             some = [] if ended else self._rows(batch, most)
             rows += some
-            silent = 0 if some else silent + 1
             met(len(rows), self._decoded(returned[-1][1]))
+            if some or ended:
+                waited = 0.0
+            elif waited < self._patience:
+                pause = min(max(FIRST_PAUSE, waited), self._patience - waited)
+                sleep(pause)
+                waited += pause
+            else:
+                break
         if ended and reader.read(most) is not END:
             self._fails("read() returned END, and something else when it was called again")
         for at, before in returned:

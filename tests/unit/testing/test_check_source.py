@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from ardea import END, PositionLost, Source
-from ardea.testing import check_source
+from ardea.testing import check_source, sources
 
 
 class Good(Source):
@@ -59,12 +59,45 @@ def test_a_good_one_is_read_from_many_positions():
     assert source.opens > 10
 
 
-def test_one_that_does_not_end_is_read_until_it_is_silent():
-    def read(self, most):
-        rows = GoodReader.read(self, most)
-        return [] if rows is END else rows
+@pytest.fixture(autouse=True)
+def slept(monkeypatch):
+    """The pauses, which take no time."""
+    pauses = []
+    monkeypatch.setattr(sources, "sleep", pauses.append)
+    return pauses
 
-    assert check_source(made(read=read)) == 80
+
+def never_ends(self, most):
+    rows = GoodReader.read(self, most)
+    return [] if rows is END else rows
+
+
+def test_one_that_does_not_end_is_read_until_it_has_been_silent_for_a_second(slept):
+    assert check_source(made(read=never_ends)) == 80
+    assert sum(slept) == pytest.approx(2 * 1.0), "once for each partition"
+    assert len(slept) < 20
+
+
+def test_how_long_it_is_waited_for_rows_can_be_said(slept):
+    assert check_source(made(read=never_ends), patience=10.0) == 80
+    assert sum(slept) == pytest.approx(2 * 10.0)
+
+
+def test_rows_that_are_fetched_meanwhile_are_waited_for(slept):
+    def fetches(self, most):
+        if len(slept) < self.next_at:
+            return []
+        if self.at % 20 == 0 and self.at < self.rows:  # the next part comes some pauses later
+            self.next_at = len(slept) + 4
+        return GoodReader.read(self, min(most, 20 - self.at % 20))
+
+    source = made(read=fetches, next_at=1)
+    assert check_source(source) == 80
+    assert source.opens > 10
+
+
+def test_of_a_partition_no_more_rows_are_read_than_asked_for():
+    assert check_source(made(), rows=14) == 28
 
 
 @pytest.mark.parametrize("nan", [lambda: float("nan"), lambda: Decimal("nan"), lambda: [{"x": (float("nan"),)}]])
