@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from ardea.errors import ArdeaError, ClusterError, NotFound, StateError, UserErr
 from ardea.plan.definition import Definition
 from ardea.snapshots.place import Files, files_at
 from ardea.state import StateManager, open_state, paths, topologies
-from ardea.state.address import SCHEME
+from ardea.state.address import SCHEME, folder_of
 from ardea.state.disk import Disk, explain
 from ardea.state.files import is_locked
 from ardea.state.topologies import TopologyStatus
@@ -37,16 +36,14 @@ class Home:
         """``address``: the directory, or where a ZooKeeper is; then ``files`` is the directory.  ``~`` is expanded.
 
         Raises:
-            UserError: it is no directory's name, or that of a file, or belongs to neither this user nor root.
+            UserError: it names neither; or it is a file, or belongs to neither this user nor root.
         """
-        remote = str(address).lower().startswith(f"{SCHEME}://")
         hint = f"--state (or ARDEA_STATE) takes a directory, made if it is missing, or {SCHEME}://HOST:PORT/ROOT"
         if not str(address).strip():
             raise UserError("the state directory has no name", hint=hint)
-        if not remote and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(address)):
-            raise UserError(f"the state directory {address} is the address of something else", hint=hint)
+        folder = folder_of(str(address))
         try:
-            self.root = Path(files if remote else address).expanduser().absolute()
+            self.root = Path(folder or files).expanduser().absolute()
             is_file = self.root.is_file()
             owner = self.root.stat().st_uid if self.root.exists() else os.geteuid()
         except (OSError, RuntimeError) as error:  # a name that is too long, or the home of nobody
@@ -59,8 +56,8 @@ class Home:
                 f"the state directory {self.root} belongs to user {owner}, who could have this one run anything",
                 hint="--state DIR names another directory; `sudo -u` works as its owner",
             )
-        self.address = str(address) if remote else str(self.root)
-        self.state_url = self.address if remote else str(self.root / "state")
+        self.address = str(self.root if folder else address)
+        self.state_url = str(self.root / "state") if folder else self.address
 
     def open_state(self) -> StateManager:
         """The state manager of this directory."""

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
-
 from ardea.errors import UserError
 from ardea.state import address
 from ardea.state.files import FileState
@@ -45,7 +41,6 @@ __all__ = [
 ]
 
 _PACKAGES = {"kazoo": "kazoo", "tenacity": "kazoo", "puresasl": "pure-sasl"}
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def open_state(url: str, credential: str = "") -> StateManager:
@@ -59,22 +54,10 @@ def open_state(url: str, credential: str = "") -> StateManager:
     Raises:
         UserError: the address cannot be understood, or kazoo is not installed.
     """
-    scheme = _SCHEME.match(url)
-    if scheme is None:
-        if not url:
-            raise UserError("the state's address is empty", hint="name a directory: --state DIR")
-        return FileState(Path(url).expanduser())
-    if scheme[1].lower() in (address.SCHEME, address.TLS_SCHEME):
+    folder = address.folder_of(url)
+    if folder is None:
         return _zookeeper(address.Address.parse(url, credential=credential))
-    if scheme[1].lower() != "file":
-        raise UserError(
-            f"unknown scheme {scheme[1]!r} in the state's address {url}",
-            hint="name a directory, as DIR or file:///DIR, or zookeeper://host:port/root",
-        )
-    parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-        raise UserError(f"{url} names no absolute path", hint="three slashes: file:///var/lib/ardea")
-    return FileState(Path(unquote(parts.path)))
+    return FileState(folder.expanduser())
 
 
 def _zookeeper(where: address.Address) -> StateManager:

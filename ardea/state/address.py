@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
+from urllib.parse import unquote, urlsplit
 
 from ardea.errors import UserError
 from ardea.state import paths
@@ -21,8 +22,33 @@ SECRETS = "ARDEA_ZOOKEEPER_SECRETS"
 
 ADDRESS_FILE, CREDENTIAL_FILE = "address", "credential"
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?", re.ASCII)
 _PORTS = {SCHEME: 2181, TLS_SCHEME: 2281}
+
+
+def folder_of(url: str) -> Path | None:
+    """The directory that a state's address names, ``~`` as it is; None: it names a ZooKeeper.
+
+    Raises:
+        UserError: it names neither.
+    """
+    scheme = _SCHEME.match(url)
+    if scheme is None:
+        if not url:
+            raise UserError("the state's address is empty", hint="name a directory: --state DIR")
+        return Path(url)
+    if scheme[1].lower() in (SCHEME, TLS_SCHEME):
+        return None
+    if scheme[1].lower() != "file":
+        raise UserError(
+            f"unknown scheme {scheme[1]!r} in the state's address {url}",
+            hint=f"name a directory, as DIR or file:///DIR, or {SCHEME}://host:port/root",
+        )
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise UserError(f"{url} names no absolute path", hint="three slashes: file:///var/lib/ardea")
+    return Path(unquote(parts.path))
 
 
 @dataclass(frozen=True, slots=True)

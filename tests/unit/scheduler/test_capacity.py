@@ -158,6 +158,20 @@ def test_a_state_directory_is_this_users_whatever_the_umask(tmp_path):
     assert home.exposed() == [folder.parent]
 
 
+@pytest.mark.parametrize(
+    "address", ["zookeeper://zk:2181/ardea", "zookeeper+tls://zk:2281/ardea", "ZooKeeper+TLS://zk"]
+)
+def test_files_of_topologies_lie_here_where_their_state_is_in_a_zookeeper(tmp_path, address):
+    home = Home(address, files=tmp_path)
+    assert (home.root, home.address, home.state_url) == (tmp_path, address, address)
+
+
+def test_a_state_directory_may_be_named_by_its_address(tmp_path):
+    home = Home(f"file://{tmp_path}/a%20b")
+    assert (home.root, home.address) == (tmp_path / "a b", f"{tmp_path}/a b")
+    assert home.state_url == f"{tmp_path}/a b/state"
+
+
 def test_another_users_state_directory_is_refused(tmp_path, monkeypatch):
     if os.geteuid() == 0:
         os.chown(tmp_path, 4242, -1)
@@ -177,9 +191,8 @@ def test_what_is_no_state_directory_is_refused(tmp_path):
         Home("")
     with pytest.raises(UserError, match=r"the state directory .*/file is a file"):
         Home(tmp_path / "file")
-    for address in ("zk://host/x", "file:///tmp/x"):
-        with pytest.raises(UserError, match="is the address of something else"):
-            Home(address)
+    with pytest.raises(UserError, match="unknown scheme 'zk' in the state's address zk://host/x"):
+        Home("zk://host/x")
     for unusable in ("x" * 300, "~nobody-of-that-name/x"):
         with pytest.raises(UserError, match="cannot be used: ") as refused:
             Home(unusable)
