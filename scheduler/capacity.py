@@ -37,7 +37,7 @@ class Machine:
         """This one, at this moment."""
         user_limit = resource.getrlimit(resource.RLIMIT_NPROC)[0] if os.geteuid() else resource.RLIM_INFINITY
         return cls(
-            memory=_least(_available_memory(), _cgroup("memory.max", "memory.current")),
+            memory=_least(_available_memory(), _cgroup("memory.max", "memory.current", _unused_cache())),
             processes=_least(_number(Path("/proc/sys/kernel/pid_max")), _cgroup("pids.max", "pids.current")),
             threads=_least(
                 _number(Path("/proc/sys/kernel/threads-max")),
@@ -105,18 +105,30 @@ def _least(*amounts: int | None) -> int | None:
 
 
 def _available_memory() -> int | None:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+    if (kilobytes := _row(Path("/proc/meminfo"), "MemAvailable:")) is not None:
+        return kilobytes * 1024
     with contextlib.suppress(ValueError, OSError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
-def _cgroup(limit: str, used: str) -> int | None:
+def _unused_cache() -> int:
+    """Bytes of files that nobody has used lately: of what the control group uses, the kernel takes them first."""
+    return _row(_CGROUP / "memory.stat", "inactive_file") or 0
+
+
+def _cgroup(limit: str, used: str, given_back: int = 0) -> int | None:
     most, now = _number(_CGROUP / limit), _number(_CGROUP / used)
-    return None if most is None or now is None else max(0, most - now)
+    return None if most is None or now is None else max(0, most - max(0, now - given_back))
+
+
+def _row(path: Path, name: str) -> int | None:
+    """The number after that name in a file with a line for each."""
+    with contextlib.suppress(OSError):
+        for line in path.read_text().splitlines():
+            if line.startswith(f"{name} "):
+                return int(line.split()[1])
+    return None
 
 
 def _number(path: Path) -> int | None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ardea.errors import ClusterError, NotFound, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
+from ardea.scheduler import capacity
 from ardea.scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports, no_room
 from ardea.scheduler.daemon import News
 from ardea.scheduler.home import Home, hold, is_held
@@ -66,6 +67,31 @@ def test_what_is_said_to_fit_does_fit(tasks, containers, memory):
 
 def test_this_machine_runs_a_small_topology():
     check(packing(2), Machine.here())
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({"memory.max": "4000000000\n", "memory.current": "3990000000\n"}, 10_000_000),
+        (
+            {
+                "memory.max": "4000000000\n",
+                "memory.current": "3990000000\n",
+                "memory.stat": "anon 400000000\ninactive_file 3500000000\nactive_file 90000000\n",
+            },
+            3_510_000_000,
+        ),
+        ({"memory.max": "4000\n", "memory.current": "100\n", "memory.stat": "inactive_file 4096\n"}, 4000),
+        ({"memory.max": "max\n", "memory.current": "100\n", "memory.stat": "inactive_file 50\n"}, None),
+    ],
+)
+def test_a_container_has_the_memory_that_files_hold_and_nobody_uses(tmp_path, monkeypatch, files, left):
+    """As `MemAvailable` counts it: the kernel gives it back before it refuses anything."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(capacity, "_CGROUP", tmp_path)
+    monkeypatch.setattr(capacity, "_available_memory", lambda: None)
+    assert Machine.here().memory == left
 
 
 def test_a_metrics_port_that_is_taken_is_named():
