@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from ardea.scheduler.submission import Submission
 from ardea.state import Create, StateManager, paths, records
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
 from ardea.state.topologies import listing, register, status
+
+log = logging.getLogger("ardea.scheduler")
 
 
 class Registration:
@@ -72,16 +75,19 @@ class Registration:
         register(self.state, record.changed_to(present), active=present.active, also=[plan])
 
     def outcome(self, verdict: Callable[[], ExecutionState]) -> ExecutionState:
-        """The master's last word; if it had none, the ``verdict``, which is written down."""
+        """The master's last word; if it had none, or nobody can read it, the ``verdict``, written down if it can be."""
         path = paths.execution_state(self._topology)
         try:
             held = self.state.get(path)
+            execution = records.decode(held.data, ExecutionState, path)
+            if not execution.state.final:
+                execution = verdict()
+                self.state.set(path, records.encode(execution), held.version)
         except NotFound:
             return ExecutionState(RunState.FAILED, FORGOTTEN)
-        execution = records.decode(held.data, ExecutionState, path)
-        if not execution.state.final:
+        except StateError as error:
             execution = verdict()
-            self.state.set(path, records.encode(execution), held.version)
+            log.error("the state may not say that %s ended as %s: %s", self._topology, execution.state, error.message)
         return execution
 
     def _forget_former(self) -> None:

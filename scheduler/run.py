@@ -271,14 +271,16 @@ class LocalRun:
     # --- the end ----------------------------------------------------------------------------------------------
 
     def outcome(self) -> Outcome:
-        """How it ended; written into the state if the master could not."""
+        """How it ended; written into the state if the master could not do that, and this process can."""
         execution = self._registration.outcome(self._verdict)
         errors = self.status.errors if self.status else []
         culprit = execution.culprit or next(iter(self.status.erring if self.status else ()), "")
         return Outcome(execution.state, execution.reason, self.seconds, self._totals(), errors, culprit)
 
     def _verdict(self) -> ExecutionState:
-        """Of a topology whose master had no last word."""
+        """Of a topology whose master had no last word, or one that nobody can read."""
+        if self.status and (told := RunState(self.status.state)).final:
+            return ExecutionState(told, self.status.reason)
         if self._failure:
             return ExecutionState(RunState.FAILED, self._failure.reason, culprit=self._failure.culprit)
         if lease_ended := self._registration.lease.ended:

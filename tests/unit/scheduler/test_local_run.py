@@ -10,17 +10,18 @@ import msgspec
 import pytest
 
 from ardea import Topology
-from ardea.errors import ArdeaError
+from ardea.errors import ArdeaError, NotFound, StateError
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.scheduler import run as module
 from ardea.scheduler.home import Home
+from ardea.scheduler.keeper_lease import FORGOTTEN
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.registration import Registration
 from ardea.scheduler.run import ANSWER_WITHIN, LocalRun, Stage
 from ardea.scheduler.submission import Submission
-from ardea.state import Term, paths, records
+from ardea.state import Term, Unavailable, paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import remove, status
 from ardea.testing import CollectBolt, RowsSpout
@@ -133,6 +134,57 @@ def test_a_master_that_refuses_to_drain_costs_time_and_no_more(begin, home, capl
     assert home.snapshots("n-1").names() == ["1.snapshot"]
     with home.open_state() as state:
         assert state.exists(paths.topology("n-1"))
+
+
+def ended(run, stage=Stage.RUNNING, *, status=None):
+    run.stage, run.over, run.status = stage, True, status
+    return run.outcome()
+
+
+def test_how_it_ended_is_told_where_the_state_cannot_be_written(begin, home, monkeypatch, caplog):
+    """As on a full disk, after Ctrl-C."""
+    with begin(keep=True) as run:
+
+        def full(*_):
+            raise StateError("cannot write: No space left on device")
+
+        monkeypatch.setattr(run._registration.state, "set", full)
+        assert ended(run, Stage.TERMINATED).state is RunState.KILLED
+    told = "the state may not say that n-1 ended as KILLED: cannot write: No space left on device"
+    assert caplog.messages.count(told) == 1
+    assert home.snapshots("n-1").names() == ["1.snapshot"]
+
+
+@pytest.mark.parametrize(
+    ("told", "state", "reason"),
+    [
+        (None, RunState.FAILED, "a task died"),
+        (SimpleNamespace(state="RUNNING"), RunState.FAILED, "a task died"),
+        (SimpleNamespace(state="SUCCEEDED", reason=""), RunState.SUCCEEDED, ""),
+    ],
+)
+def test_how_it_ended_is_told_where_the_state_cannot_be_read(begin, monkeypatch, told, state, reason):
+    """As with no server of ZooKeeper's up: what the master said last, or what the keeper knows itself."""
+    with begin(keep=True) as run:
+
+        def away(*_):
+            raise Unavailable("no server answers")
+
+        monkeypatch.setattr(run._registration.state, "get", away)
+        run._supervisor.how_it_ended = lambda: "a task died"
+        outcome = ended(run, status=told and SimpleNamespace(errors=[], erring=[], components={}, **vars(told)))
+        assert (outcome.state, outcome.reason) == (state, reason)
+
+
+def test_a_topology_that_somebody_removes_as_it_ends_was_removed(begin, monkeypatch):
+    with begin(keep=True) as run:
+
+        def removed(*_):
+            raise NotFound("there is nothing")
+
+        monkeypatch.setattr(run._registration.state, "set", removed)
+        outcome = ended(run, Stage.TERMINATED)
+        assert (outcome.state, outcome.reason) == (RunState.FAILED, FORGOTTEN)
 
 
 @pytest.mark.parametrize("keep", [True, False])
