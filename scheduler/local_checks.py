@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 
 from ardea.scheduler.capacity import PROCESS_BYTES, Machine
-from ardea.scheduler.home import Home
+from ardea.scheduler.home import Home, is_held
 from ardea.scheduler.schedulers import Check
 from ardea.state.topologies import damaged_names, listing, orphans
 
@@ -48,9 +48,9 @@ def _private(home: Home) -> Check:
 def _leftovers(home: Home, *, prune: bool) -> Iterator[Check]:
     with home.open_state() as manager:
         dead = [t.id for t in listing(manager) if not t.running and not (t.execution and t.execution.state.final)]
-        left = sorted({*orphans(manager), *dead})
+        left = sorted(i for i in {*orphans(manager), *dead} if not is_held(home.folder(i)))
         for topology_id in left if prune else ():
-            home.forget(manager, topology_id)
+            home.forget(manager, topology_id, snapshots=False)
         unreadable = damaged_names(manager)
     what = "removed" if prune else "(--prune removes what they left in the state)"
     runs = f"{len(home.prune())} removed" if prune else f"{len(home.folders())} kept"

@@ -14,7 +14,7 @@ from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
 from ardea.scheduler.submission import Submission
 from ardea.state import Create, StateManager, paths, records
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
-from ardea.state.topologies import listing, register, status
+from ardea.state.topologies import TopologyStatus, listing, register, status
 
 log = logging.getLogger("ardea.scheduler")
 
@@ -95,9 +95,8 @@ class Registration:
         for former in listing(self.state, self._submission.plan.name):
             kept = self.state.exists(paths.scheduler(former.id))
             if former.problem is None and not kept:
-                failed = former.execution is not None and former.execution.state is RunState.FAILED
-                with contextlib.suppress(Conflict):  # somebody else removes it at this moment
-                    self._home.forget(self.state, former.id, snapshots=not failed)
+                with contextlib.suppress(Conflict, NotFound):  # somebody else removes it at this moment
+                    self._home.forget(self.state, former.id, snapshots=_ended_well(former))
 
     def _forget(self) -> None:
         if not self._stays():
@@ -105,8 +104,12 @@ class Registration:
 
     @property
     def _done(self) -> bool:
-        """Whether it has ended, and has not FAILED; else what it remembers stays, to be looked at."""
         with contextlib.suppress(StateError):
-            execution = status(self.state, self._topology).execution
-            return execution is not None and execution.state.final and execution.state is not RunState.FAILED
+            return _ended_well(status(self.state, self._topology))
         return False
+
+
+def _ended_well(topology: TopologyStatus) -> bool:
+    """Whether it has ended, and has not FAILED; else what it remembers stays, to be looked at."""
+    execution = topology.execution
+    return execution is not None and execution.state.final and execution.state is not RunState.FAILED

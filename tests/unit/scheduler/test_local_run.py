@@ -17,6 +17,7 @@ from ardea.plan.wire import packing_to_bytes
 from ardea.scheduler import run as module
 from ardea.scheduler.home import Home
 from ardea.scheduler.keeper_lease import FORGOTTEN
+from ardea.scheduler.local_checks import checks
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.registration import Registration
 from ardea.scheduler.run import ANSWER_WITHIN, LocalRun, Stage
@@ -223,3 +224,83 @@ def test_a_state_that_has_lost_the_topology_gets_its_present_plan_back(home, mon
         store = StateStore(state, "n-1", Term.take(state, "n-1", "the one that stood by"), lambda: None)
         assert store.plans(first) == (present, None)
         assert state.get(paths.physical_plan("n-1")).version == 2, "its epoch"
+
+
+def registered(home, undo, number):
+    """A topology that stays in the state, with what a snapshot has written; nobody keeps it once ``undo`` is over."""
+    topology = f"Names-{number:08x}"
+    definition = msgspec.structs.replace(definition_at(home), topology=topology)
+    definition.write(home.make_folder(topology) / "definition")
+    home.snapshots(topology).write("1.snapshot", [b"counts"])
+    submission = Submission.restored(definition, "Names")
+    registration = Registration(submission, home, lambda: True, lambda: definition)
+    registration.begin(undo)
+    return topology, registration
+
+
+@pytest.fixture
+def former(home):
+    """Has that state in the end; None: its keeper was killed."""
+
+    def left(ended):
+        with contextlib.ExitStack() as undo:
+            topology, registration = registered(home, undo, 1)
+            if ended is not None:
+                registration.outcome(lambda: ExecutionState(ended))
+        return topology
+
+    return left
+
+
+@pytest.mark.parametrize(
+    ("ended", "left"),
+    [
+        (RunState.SUCCEEDED, []),
+        (RunState.KILLED, []),
+        (RunState.FAILED, ["1.snapshot"]),
+        (None, ["1.snapshot"]),
+    ],
+)
+def test_snapshots_of_a_former_topology_stay_where_it_did_not_end_well(home, former, ended, left):
+    """The state knows it no more once its name is submitted again; DEAD is one whose end nobody could write down."""
+    topology = former(ended)
+    with contextlib.ExitStack() as undo:
+        _, registration = registered(home, undo, 2)
+        with pytest.raises(NotFound):
+            status(registration.state, topology)
+    assert home.snapshots(topology).names() == left
+
+
+def test_a_former_topology_that_somebody_else_removes_keeps_nobody_out(home, former, monkeypatch):
+    former(RunState.SUCCEEDED)
+
+    def removed(*_, **__):
+        raise NotFound("there is nothing at /topologies/Names-00000001")
+
+    monkeypatch.setattr(home, "forget", removed)
+    with contextlib.ExitStack() as undo:
+        topology, registration = registered(home, undo, 2)
+        assert status(registration.state, topology).running
+
+
+def dead(home, *, prune):
+    """What `ardea doctor` says of dead topologies."""
+    return next(check.found for check in checks(home, prune=prune) if check.name == "dead topologies")
+
+
+def test_pruning_leaves_the_snapshots_of_a_dead_topology(home, former):
+    topology = former(None)
+    assert dead(home, prune=False).startswith(topology)
+    assert dead(home, prune=True) == f"{topology} removed"
+    assert dead(home, prune=True) == "none"
+    assert home.snapshots(topology).names() == ["1.snapshot"]
+
+
+def test_pruning_leaves_a_topology_whose_keeper_has_lost_its_lease(home):
+    """As while its session with ZooKeeper is away: it takes the lease again."""
+    with contextlib.ExitStack() as undo:
+        topology, registration = registered(home, undo, 1)
+        registration.lease.release()
+        assert not status(registration.state, topology).running
+        assert dead(home, prune=True) == "none"
+        assert status(registration.state, topology).state == "DEAD"
