@@ -208,7 +208,8 @@ def _can_change(value: Any) -> bool:
         hash(value)
     except Exception:  # what can be changed has none; and it may be of the author's class
         return True
-    return type(value).__hash__ is object.__hash__  # one of its own goes by the content, which then stays
+    kind: Any = type(value)
+    return kind.__hash__ is object.__hash__  # one of its own goes by the content, which then stays
 
 
 def _maker(shared: Any) -> str:

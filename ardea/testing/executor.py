@@ -49,7 +49,7 @@ class SimulatedExecutor:
         self._entropy = [world.timeline.seed, task.task, shell.life, world.supervisors.replaced(task.container)]
         self._ahead = 0.0
         self._over = False
-        self._work: Generator[float, Item | None] | None = None
+        self._work: Generator[float, Item | None, StopIteration | None] | None = None
         self._turn = Alarm(world.timeline, self._take_turn)
 
     def clock(self) -> float:
@@ -126,7 +126,7 @@ class SimulatedExecutor:
             self._roll_back()
             return
         except StopIteration as end:
-            raise end.value from None
+            raise end.value from None  # nothing ends one of these but what an author raises
         self._look()
         if executor.held_back:
             pause = pause or 0.05

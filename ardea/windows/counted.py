@@ -38,7 +38,7 @@ class Counted(Untimed):
     def __init__(self, kind: CountTumbling | CountSliding, table: Table, only: Container[Any] | None = None) -> None:
         """``only``: keys that rows may have, others' windows never become full; None: they may have any."""
         self._table, self._fold, self._most = table, kind.fold, kind.rows
-        self._every = kind.every if isinstance(kind, CountSliding) else None
+        self._every = kind.every if isinstance(kind, CountSliding) else 0  # 0: they tumble
         self._full: list[Seen] = []
         self._open: dict[Any, None] = {}  # keys with rows that no window has had yet
         self._left: dict[Any, None] = {}  # keys of tasks as they were before an update
@@ -50,7 +50,7 @@ class Counted(Untimed):
 
     def add(self, keys: Sequence[Any], stamps: Any, items: Sequence[Any], time: Time) -> Sequence[int]:  # noqa: ARG002
         """See :class:`ardea.windows.open_windows.OpenWindows`, as for all of these."""
-        put = self._put if self._every is None else self._slide
+        put = self._put if not self._every else self._slide
         for key, item in zip(keys, items, strict=True):
             put(key, item)
         return ()
@@ -102,7 +102,7 @@ class Counted(Untimed):
         self._forget(key)
         if not fresh:
             return None
-        if self._every is None:
+        if not self._every:
             self._see(key, value, "on time")
         else:
             self._see_items(key, value)
