@@ -41,7 +41,7 @@ def application(desk: Desk, routes: tuple[Route, ...] = ROUTES) -> ASGIApp:
     ]
     app = Starlette(routes=served, lifespan=lives, exception_handlers={HTTPException: _refused})
     app.router.redirect_slashes = False
-    return Guard(app, desk.tokens, desk.hosts, frozenset(desk.files))
+    return Guard(app, desk.tokens, desk.hosts, desk.files)
 
 
 def _answer(desk: Desk, route: Route) -> Callable[[Request], Awaitable[Response]]:

@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ardea.console.pages import File, inline
 from ardea.console.problems import Refused, problem
 from ardea.console.tokens import Hosts, Right, Tokens, is_same_origin
 from ardea.errors import ArdeaError
@@ -18,11 +19,10 @@ HEALTH = "/healthz"
 RIGHT = "ardea.right"
 """Where in a scope the right of the one who asks is."""
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self' {}; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": _POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -38,19 +38,20 @@ class Guard:
         app: what is guarded.
         tokens: who may do what.
         hosts: the names by which it may be reached.
-        public: paths that go without a token.
+        files: of the page, by paths that go without a token.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens, hosts: Hosts, public: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, hosts: Hosts, files: Mapping[str, File]) -> None:
         self._app, self._tokens, self._hosts = app, tokens, hosts
-        self._public = public
+        self._public = frozenset(files)
+        self._headers = {"Content-Security-Policy": _POLICY.format(inline(files)), **_HEADERS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        out = _guarded(send, stored=scope["path"] in self._public)
+        out = _guarded(send, self._headers, stored=scope["path"] in self._public)
         try:
             scope[RIGHT] = self._right(scope, Headers(scope=scope))
             await self._app(scope, _bounded(receive), out)
@@ -106,13 +107,13 @@ def _bounded(receive: Receive) -> Receive:
     return received
 
 
-def _guarded(send: Send, *, stored: bool) -> Send:
+def _guarded(send: Send, all_have: Mapping[str, str], *, stored: bool) -> Send:
     """``stored``: whether the one who asks may keep the answer, if it asks each time whether that is the newest."""
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
+            for name, value in all_have.items():
                 headers[name] = value
             headers["Cache-Control"] = "no-cache" if stored else "no-store"
         await send(message)

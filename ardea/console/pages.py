@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ TYPES: Mapping[str, str] = {
     ".woff2": "font/woff2",
 }
 """Files with other endings are not served."""
+_INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _TEXT = (".css", ".html", ".js", ".json", ".svg", ".txt")
 
 
@@ -44,6 +47,12 @@ def read(folder: Path = FOLDER) -> dict[str, File]:
     if (index := files.get("/index.html")) is not None:
         files["/"] = index
     return files
+
+
+def inline(files: Mapping[str, File]) -> str:
+    """The scripts in ``index.html`` itself, as a Content-Security-Policy names them."""
+    found = _INLINE.findall(files["/"].body) if "/" in files else []
+    return " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}'" for script in found)
 
 
 def _file(path: Path) -> File:

@@ -16,12 +16,14 @@ from typing import Any
 import axe_core_python
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 
 from tests.process.waiting import eventually, heirs
 
 SHOTS = Path(__file__).parents[3] / "build" / "console"
 HEIGHT = 900
+_DRAWN = "return document.getElementById('head')?.hasChildNodes()"
 _AXE = next(Path(axe_core_python.__file__).parent.rglob("axe.min.js"))
 _RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']"
 _WHAT = "{exclude: [['.log > .line:nth-child(n+10)']]}"  # thousands of lines are all alike
@@ -40,7 +42,9 @@ class Browser:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme_of_system)
 
     def open(self, link: str) -> None:
-        self._driver.get(link)
+        """Until it is drawn: a network that changes, as clusters beside it do, ends requests."""
+        eventually(lambda: self._opened(link), 60, lambda: f"{link} is there: {self._log()}")
+        eventually(lambda: self.run(_DRAWN), 60, lambda: f"the page is drawn: {self._log()}")
 
     def again(self) -> None:
         """As with F5."""
@@ -113,6 +117,15 @@ class Browser:
     def wide(self) -> bool:
         """Whether the page itself has to be scrolled sideways."""
         return bool(self.run("return document.documentElement.scrollWidth > innerWidth"))
+
+    def _opened(self, link: str) -> bool:
+        try:
+            self._driver.get(link)
+        except WebDriverException as error:
+            if "ERR_NETWORK_CHANGED" not in str(error):
+                raise
+            return False
+        return True
 
     def _log(self) -> list[dict[str, Any]]:
         """What has come since it was asked for last."""

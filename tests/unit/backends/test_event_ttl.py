@@ -42,7 +42,7 @@ class Watermark:
     def saved(self):
         return [[NEVER if self.bolt.watermark is None else self.bolt.watermark]]
 
-    def restore(self, former):
+    def restore(self, former, own):
         [[[watermark]]] = former
         self.bolt.watermark = None if watermark == NEVER else watermark
 

@@ -119,5 +119,5 @@ def test_the_page_goes_without_a_token_and_is_not_sent_twice(browser):
 def test_a_browser_is_told_of_all_modules_at_once():
     """Else it asks for each when it has read the one that imports it."""
     index = pages.read()["/index.html"].body.decode()
-    modules = {path.removeprefix("/") for path in pages.read() if path.endswith(".js")} - {"start.js", "app.js"}
+    modules = {path.removeprefix("/") for path in pages.read() if path.endswith(".js")} - {"app.js"}
     assert set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', index)) == modules

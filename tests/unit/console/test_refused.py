@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.console import pages
 from ardea.console.actions import VERBS
 from ardea.console.routes import ROUTES
 from ardea.console.tokens import Right
@@ -124,3 +125,9 @@ def test_what_names_nothing_says_so(browser):
     answer = browser.get("/topologies/Nothing")
     assert answer.status_code == 404
     assert "no topology is called Nothing" in problem(answer)["what"]
+
+
+def test_the_script_in_the_page_itself_is_allowed_by_its_hash():
+    found = pages.inline(pages.read()).split()
+    assert [each[:8] for each in found] == ["'sha256-"]
+    assert pages.inline({}) == ""

@@ -121,6 +121,8 @@ MSGPACK = {
     ("stream_manager/container_setup.py", "decode Remembered"),
     ("metrics_manager/metrics_state.py", "decode Snapshot"),  # what a process of its container counted
     ("metrics_manager/server.py", "encode"),  # the summary for the master
+    ("metrics_manager/supervised.py", "encode"),  # whether a row can be in it
+    ("metrics_manager/supervised.py", "decode list[ProcessRow]"),
 }
 
 
