@@ -100,6 +100,7 @@ def test_a_page_of_which_a_file_has_not_come_says_so_and_asks_again(page):
     page.run("document.head.append(Object.assign(document.createElement('link'), {rel: 'stylesheet', href: 'no.css'}))")
     page.shows("The console has not sent the whole page")
     page.shows("No topology has been submitted")
+    assert all("no.css" in each for each in page.complaints())
 
 
 def test_a_browser_that_keeps_nothing_for_pages_is_told_why_there_is_none(page):
