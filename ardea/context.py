@@ -112,7 +112,9 @@ def hook_class(name: str) -> type[TaskHook]:
     module_name, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:  # the module is an author's, and runs here
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the module is an author's, and runs here
         why = f"{type(error).__name__}: {printable(error)}"
         raise UserError(f"task hook {name!r} cannot be found: {why}", hint="Write module:Class.") from error
     if not isinstance(found, type) or not issubclass(found, TaskHook):

@@ -104,11 +104,11 @@ def run_anew(
             except awaited as error:
                 console.report(error)
             else:
-                awaited = UserError, NotFound, OSError  # a file that was there may come back
                 watch.outdated = lambda: changes.seen
                 outcome = watch.run_to_end()
                 if watch.interrupted:
                     return watch, outcome
+            awaited = UserError, NotFound, OSError  # a file that was there may come back
             if not changes.seen:
                 console.say("waits for a change of its files; Ctrl-C ends it")
             changes.wait()

@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ardea.drpc.connections import STUCK
-
 CHUNK, WAITING = 64 << 10, 8
 """Bytes that are sent at a time, and how many such parts wait at most."""
+SLOW = 150.0
+"""Seconds that the next part may wait: a socket takes more in steps of a megabyte.  Who takes nothing is cut off."""
 
 
 class _Pipe(io.RawIOBase):
@@ -56,7 +56,7 @@ class _Pipe(io.RawIOBase):
             raise BrokenPipeError("nobody reads it any more")
         putting = asyncio.run_coroutine_threadsafe(self._parts.put(part), self._loop)
         try:
-            putting.result(STUCK)
+            putting.result(SLOW)
         except TimeoutError:
             putting.cancel()
             raise BrokenPipeError("the reader is too slow") from None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import sys
+import termios
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -65,10 +68,20 @@ class BoundedConnection(H11Protocol):
             self._late = None
 
     def _look_again(self) -> None:
-        self._stuck = self.loop.call_later(STUCK, self._look, self.transport.get_write_buffer_size())
+        self._stuck = self.loop.call_later(STUCK, self._look, self._untaken)
+
+    @property
+    def _untaken(self) -> int:
+        """Bytes of the answer that the peer has not got: those in the socket, too, which takes more in large steps."""
+        opened = self.transport.get_extra_info("socket")
+        try:
+            held = b"" if opened is None else fcntl.ioctl(opened.fileno(), termios.TIOCOUTQ, bytes(4))
+        except OSError:  # not every system says it
+            held = b""
+        return self.transport.get_write_buffer_size() + int.from_bytes(held, sys.byteorder)
 
     def _look(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:
+        if self._untaken < before:
             self._look_again()
         else:
             self.transport.abort()

@@ -134,6 +134,7 @@ class Registry:
         self._histograms: dict[tuple[str, Labels], Histogram] = {}
         self._user: dict[str, UserMetric] = {}
         self._former_counts: dict[str, dict[str, Number]] = {}  # of metrics that are retired
+        self._retired: dict[str, tuple[UserMetric, dict[str, Number]]] = {}  # the last of a name, and those before it
 
     def counter(self, name: str, read: Read | None = None, /, **labels: object) -> Counter:
         """A counter of the table; ``read``, if given, yields its cumulative value at each snapshot."""
@@ -157,7 +158,7 @@ class Registry:
     def user_metric(self, name: str, metric: UserMetric) -> None:
         """Exports a user's metric under a name, in which odd characters become ``_``.
 
-        It goes on from the counts of a metric of that name that is retired.
+        It goes on from the counts of metrics of that name that are retired, if it is not the last of these itself.
 
         Raises:
             UserError: the name is taken.
@@ -170,13 +171,17 @@ class Registry:
                 hint="give each metric of a task its own name; characters other than letters, digits, "
                 "'_', '.', ':', '/' and '-' count as '_'",
             )
+        last, before = self._retired.pop(name, (None, {}))
+        if last is metric:
+            self._former_counts[name] = before
         self._user[name] = metric
 
     def retire(self, name: str) -> None:
         """A user's metric is over: it has no value any more.  What it has counted stays."""
         name = sanitize(name)
-        self._former_counts[name] = self._counts(name)
-        del self._user[name]
+        counts = self._counts(name)
+        self._retired[name] = self._user.pop(name), self._former_counts.get(name, {})
+        self._former_counts[name] = counts
 
     def snapshot(self) -> bytes:
         """The cumulative values of all instruments, msgpack of :class:`Snapshot`."""

@@ -123,7 +123,12 @@ def test_hooks_are_named_by_module_and_class():
 
 
 @pytest.mark.parametrize(
-    ("written", "said"), [("class W(", "SyntaxError: .*"), ("nothing", "NameError: name 'nothing' is not defined")]
+    ("written", "said"),
+    [
+        ("class W(", "SyntaxError: .*"),
+        ("nothing", "NameError: name 'nothing' is not defined"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+    ],
 )
 def test_a_module_of_hooks_that_cannot_be_imported(tmp_path, monkeypatch, written, said):
     (tmp_path / "broken_hooks.py").write_text(written)

@@ -83,6 +83,7 @@ def test_a_file_that_is_gone_is_told_and_awaited(anew, capsys, gone):
 
 def test_a_file_that_cannot_be_loaded_is_awaited_from_the_first_time_on(anew):
     assert anew(UserError("SyntaxError"), "first").begun == 1
+    assert anew(UserError("SyntaxError"), NotFound("there is no topology file wc.py"), "first").begun == 1
 
 
 def test_a_file_that_never_was_is_a_wrong_name(anew):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
 from ardea.drpc import connections
+from tests.process.waiting import eventually
 
 
 class Call:
@@ -45,14 +49,14 @@ class Transport:
     """``waiting``: bytes of an answer that the socket has not taken."""
 
     def __init__(self):
-        self.waiting = 0
+        self.waiting, self.socket = 0, None
         self.aborted = False
 
     def get_write_buffer_size(self):
         return self.waiting
 
     def get_extra_info(self, name):
-        return None
+        return self.socket if name == "socket" else None
 
     def is_closing(self):
         return self.aborted
@@ -90,6 +94,27 @@ def test_who_takes_a_long_answer_steadily_is_not_cut_off(loop, transport, connec
         assert not transport.aborted, second
     connection.resume_writing()
     assert all(each.cancelled for each in loop.calls)
+
+
+def test_what_the_socket_still_holds_counts(loop, transport, connection):
+    """It takes more of an answer in steps of a megabyte."""
+    transport.waiting = 20 << 20
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as reader:
+        transport.socket, _ = server.accept()
+        with transport.socket:
+            transport.socket.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    transport.socket.send(bytes(1 << 20))
+            connection.pause_writing()
+            before = connection._untaken
+            assert before > transport.waiting
+            reader.recv(1 << 20, socket.MSG_WAITALL)
+            eventually(lambda: connection._untaken < before, 20)
+            loop.until(connections.STUCK)
+            assert not transport.aborted
+            loop.until(2 * connections.STUCK)
+            assert transport.aborted
 
 
 def test_who_takes_no_more_of_it_is_cut_off(loop, transport, connection):

@@ -252,6 +252,20 @@ def test_a_metric_that_is_retired_has_no_value_and_another_goes_on_from_its_coun
         registry.user_metric("se en", CountMetric())
 
 
+def test_a_metric_that_outlives_its_object_counts_once():
+    """It is kept in ``task_data``, and registered again after each rollback."""
+    registry, seen = Registry(TASK), CountMetric()
+    for number in range(1, 4):
+        registry.user_metric("seen", seen)
+        seen.incr()
+        assert counters(registry) == {("ardea_user_counts_total", ("seen", "")): number}
+        registry.retire("seen")
+        assert counters(registry) == {("ardea_user_counts_total", ("seen", "")): number}
+    registry.user_metric("seen", another := CountMetric())
+    another.incr()
+    assert counters(registry) == {("ardea_user_counts_total", ("seen", "")): 4}
+
+
 def test_keys_are_bounded_over_all_metrics_of_a_name():
     registry, known = Registry(TASK), {}
     for former in range(4):
