@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def travelling(batch: pa.RecordBatch) -> pa.RecordBatch:
     """What is sent of a batch: Arrow takes no rows of views or runs, and each slice has the buffers of all views."""
-    return _changed(batch, _without_views, "_view", "run_end_encoded<")
+    return _changed(batch, _cuttable, "_view", "run_end_encoded<")
 
 
 def part_without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
@@ -26,7 +26,7 @@ def part_without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
 
 def without_views(column: pa.Array) -> pa.Array:
     """A column that Arrow's functions know."""
-    return _cast(column, _without_views(column.type))
+    return _cast(column, _cuttable(column.type))
 
 
 def _changed(batch: pa.RecordBatch, change: Callable[[pa.DataType], pa.DataType], *named: str) -> pa.RecordBatch:
@@ -34,7 +34,10 @@ def _changed(batch: pa.RecordBatch, change: Callable[[pa.DataType], pa.DataType]
     text = str(batch.schema)
     if not any(name in text for name in named):
         return batch
-    columns = [_cast(column, change(column.type)) for column in batch.columns]
+    wanted = list(map(change, batch.schema.types))
+    if wanted == batch.schema.types:
+        return batch  # a field only has such a name
+    columns = list(map(_cast, batch.columns, wanted))
     return arrow().RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
@@ -42,12 +45,24 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     if column.type == wanted:
         return column
     if arrow().types.is_run_end_encoded(column.type):
-        import pyarrow.compute
-
-        return _cast(pyarrow.compute.run_end_decode(column), wanted)
+        return _cast(column.values, wanted).take(_places(column))
     if arrow().types.is_dictionary(column.type) and column.type.value_type == wanted:
         return column.dictionary_decode()
     return column.cast(wanted)
+
+
+def _places(runs: pa.RunEndEncodedArray) -> pa.Array:
+    """Of each row the place of its value: of views and dictionaries Arrow itself decodes no runs."""
+    import pyarrow.compute
+
+    numbers = arrow().array(range(len(runs.values)))
+    places = arrow().RunEndEncodedArray.from_arrays(runs.run_ends, numbers)
+    return pyarrow.compute.run_end_decode(places.slice(runs.offset, len(runs)))
+
+
+def _cuttable(kind: pa.DataType) -> pa.DataType:
+    """Runs in structs, lists and maps stay: Arrow cannot cast them."""
+    return _without_views(kind.value_type if arrow().types.is_run_end_encoded(kind) else kind)
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
@@ -56,8 +71,6 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
         return library.large_string()
     if library.types.is_binary_view(kind):
         return library.large_binary()
-    if library.types.is_run_end_encoded(kind):
-        return _without_views(kind.value_type)
     if library.types.is_dictionary(kind):
         return library.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
     return _with_children(kind, _without_views)

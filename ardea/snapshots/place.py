@@ -132,12 +132,19 @@ def check_chosen(storage: str | None, state: str) -> None:
         UserError: there is none, or it is another one in each working folder.
     """
     check_named(storage, state)
-    if storage is not None and _is_folder(storage) and not path_of(storage).is_absolute():
+    if storage is not None and _is_folder(storage) and not _is_absolute(storage):
         raise UserError(
             f"topology.stateful.storage = {storage!r} is no absolute path: each process, and each verb, would look for "
             "it in its own working folder",
             hint="give the whole path, which begins with / or ~/",
         )
+
+
+def _is_absolute(folder: str) -> bool:
+    try:
+        return path_of(folder).is_absolute()
+    except RuntimeError:  # ~ of somebody who is not known
+        return False
 
 
 def _is_folder(address: str) -> bool:

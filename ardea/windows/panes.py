@@ -203,7 +203,10 @@ class Panes:
     def at_once(self) -> Iterator[Seen]:
         late, self._late = self._late, {}
         for end, keys in sorted(late.items()):
-            yield self._look(end, list(keys), "late")
+            panes = [found for pane in range(end - self._size, end, self._pane) if (found := self._keys.get(pane))]
+            # Where a fold has raised they wait for the next rows, and their pane may be gone.
+            if there := [key for key in keys if any(key in found for found in panes)]:
+                yield self._look(end, there, "late")
 
     # --- time -------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ from ardea.windows.checks import problems_of_stamps
 from ardea.windows.kinds import MICROS, whole_micros
 from ardea.windows.open_windows import Time
 
+ALIKE = 1000
+"""Windows with the same tuples that follow each other at most: where there would be more, none of these come."""
 _COMPACT_EVERY = 100
 _TICK = "topology.tick.tuple.freq.secs"
 _LOOKS_EVERY = 1.0
@@ -191,6 +193,8 @@ class WindowManager:
             if windows:
                 found += windows
                 self._end += every
+                if isinstance(self._length, Count):
+                    self._pass_alike(every, watermark)
                 continue
             end = self._end
             later = min((each.stamp for each in self._events if end < each.stamp <= watermark), default=None)
@@ -199,6 +203,14 @@ class WindowManager:
                 break
             self._end = -(-later // every) * every
         return found
+
+    def _pass_alike(self, every: int, watermark: Time) -> None:
+        """One stamp that is far ahead would be the end of millions of windows with the same tuples."""
+        assert self._end is not None
+        before = self._end - every
+        later = min((each.stamp for each in self._events if each.stamp > before), default=watermark)
+        if math.inf > later > before + ALIKE * every:
+            self._end = int(-(-later // every)) * every
 
     def _by_number(self, watermark: Time) -> list[TupleWindow]:
         assert isinstance(self._interval, Count)

@@ -10,6 +10,7 @@ import pytest
 from ardea import Bolt, Spout, Topology
 from ardea.heron_instance.parcels import part_of
 from ardea.protocol.arrow import decode_batch, encode_batch
+from ardea.protocol.column_types import travelling
 from ardea.protocol.ids import NO_IDS
 from ardea.protocol.wire_pb2 import ROWS, VERDICTS, Header
 from tests.unit.heron_instance.bench import Bench
@@ -22,6 +23,10 @@ def encoded(values):
     return pa.DictionaryArray.from_arrays(pa.array(range(200), pa.int32()), pa.array(values, pa.string_view()))
 
 
+def runs(values):
+    return pa.RunEndEncodedArray.from_arrays(pa.array(range(1, len(values) + 1), pa.int32()), values)
+
+
 COLUMNS = [
     (pa.array(WORDS, pa.string_view()), LARGE),
     (pa.array([word and word.encode() for word in WORDS], pa.binary_view()), pa.large_binary()),
@@ -31,6 +36,9 @@ COLUMNS = [
     (pa.array([word and {"w": word} for word in WORDS], pa.struct({"w": pa.string_view()})), pa.struct({"w": LARGE})),
     (pa.array([word and {"w": word} for word in WORDS], pa.map_(LARGE, pa.string_view())), pa.map_(LARGE, LARGE)),
     (pc.run_end_encode(pa.array(WORDS)), pa.string()),
+    (runs(pa.array(WORDS, pa.string_view())), LARGE),
+    (runs(pa.array(["b", *WORDS], pa.string_view())).slice(1), LARGE),
+    (runs(encoded(WORDS)), pa.dictionary(pa.int32(), LARGE)),
     (encoded(WORDS), pa.dictionary(pa.int32(), LARGE)),
 ]
 
@@ -80,6 +88,12 @@ def test_pieces_have_their_own_values_only_and_rows_that_fail_come_again(column,
     made.executor.handle((Header(kind=VERDICTS), [none, parts[0][-2], none, none]))
     again = made.executor.runner._open.replays.take().batch
     assert again["word"].to_pylist() == batches[0]["word"].to_pylist()
+
+
+def test_runs_inside_other_columns_and_names_like_types_change_nothing():
+    inside = pa.StructArray.from_arrays([runs(pa.array(WORDS))], names=["w"])
+    batch = pa.record_batch({"page_view": inside}).replace_schema_metadata({"k": "v"})
+    assert travelling(batch) is batch
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "fixed", "struct", "map"])

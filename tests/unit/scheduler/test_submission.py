@@ -83,7 +83,7 @@ def test_processes_build_what_was_submitted_whatever_the_overrides_are(tmp_path)
     }
 
 
-@pytest.mark.parametrize("storage", ["snaps", "./snaps", "file://snaps"])
+@pytest.mark.parametrize("storage", ["snaps", "./snaps", "file://snaps", "~nobody-here/snaps"])
 def test_a_place_of_snapshots_that_is_another_one_in_each_working_folder_is_refused(tmp_path, storage):
     """Who kills the topology elsewhere would not find it."""
     file = tmp_path / "sized.py"

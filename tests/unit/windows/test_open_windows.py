@@ -280,6 +280,19 @@ def test_of_late_rows_those_that_a_fold_has_not_added_leave_nothing(every, put):
     assert [(seen.window.firing, seen.keys, seen.values) for seen in panes.at_once()] == [("late", ["a"], [1])]
 
 
+@pytest.mark.parametrize("every", [10, 5])
+def test_what_a_raising_batch_has_left_does_not_outlive_its_pane(every):
+    """Where no row came between."""
+    kind = Sliding(10, every, on="at", fold=Sum("value"), allowed_lateness=5)
+    panes = Panes(kind, KeyedTable(kind.fold.zero, Lower("windows", None), normal=True))
+    with pytest.raises(TypeError):
+        panes.add(["a", "b"], np.array([5, 5]) * MICROS, [1, "text"], 12 * MICROS)
+    while panes.due(40 * MICROS):
+        panes.step(40 * MICROS)
+    panes.add(["c"], np.array([41]) * MICROS, [1], 40 * MICROS)
+    assert list(panes.at_once()) == []
+
+
 @settings(max_examples=share(80), deadline=None)
 @given(st.integers(1, 20), st.sampled_from([0, 0, 9]), EVENTS)
 def test_sessions_see_what_plain_python_sees(gap, lateness, events):

@@ -192,6 +192,13 @@ def test_windows_of_so_many_end_with_time_although_their_tuples_never_leave():
     assert manager.last(0) == []
 
 
+@pytest.mark.parametrize("watermark", [math.inf, 32_503_680_000])
+def test_a_stamp_far_ahead_ends_few_windows_of_so_many(watermark):
+    manager = WindowManager(Count(2), Duration(1), event=True)
+    found = windows(fed(manager, {1: 100, 2: 101, 3: 103, 4: 32_503_680_000}, watermark))
+    assert found == [[1], [1, 2], [1, 2], [2, 3], [3, 4]]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
