@@ -165,7 +165,7 @@ def refused(state: ZooKeeperState, says: str) -> Unavailable:
         told.append(refusal(state))
         return says in getattr(told[-1], "message", "")
 
-    eventually(asked, 20, lambda: f"{says}: {told[-1]}")
+    eventually(asked, 60, lambda: f"{says}: {told[-1]}")
     assert told[-1] is not None
     return told[-1]
 
