@@ -21,11 +21,11 @@ import numpy as np
 
 from ardea.protocol.arrow import arrow
 from ardea.windows.folds import Groups
+from ardea.windows.grid import LARGEST, Grid
 from ardea.windows.kinds import Regular
 from ardea.windows.open_windows import AT_ONCE, Keyed, Seen, Table, Time, window
 
 SEE, CLEAN = 0, 1
-_LARGEST = 1 << 62
 
 
 class _Due(NamedTuple):
@@ -41,9 +41,7 @@ class Panes:
 
     def __init__(self, kind: Regular, table: Table) -> None:
         self._table, self._fold = table, kind.fold
-        self._size, self._every, self._offset = kind.size_us, kind.every_us, kind.offset_us
-        self._pane, self._of = kind.pane_us, kind.panes
-        self._allowed = kind.lateness_us
+        self._grid, self._of = Grid.of(kind), kind.panes
         self._keys: dict[int, set[Any]] = {}  # those with rows, by pane
         self._seen: dict[Any, int] = {}  # as the table has it
         self._due: list[_Due] = []
@@ -60,29 +58,9 @@ class Panes:
             else:
                 self._keys.setdefault(pane, set()).add(key)
         # Whether a pane is a window, and is gone with it: none is there that a version with allowed lateness has seen.
-        self._simple = self._pane == self._size and not self._allowed and not self._seen
+        self._simple = self._grid.pane == self._grid.size and not self._grid.allowed and not self._seen
         for pane, keys in self._keys.items():
-            self._expect(pane, min(self._seen.get(key, -_LARGEST) for key in keys))
-
-    # --- arithmetic -------------------------------------------------------------------------------------------
-
-    def _first_end(self, pane: int) -> int:
-        """Of the windows that the pane is in."""
-        return (pane - self._size - self._offset) // self._every * self._every + self._every + self._size + self._offset
-
-    def _last_end(self, pane: int) -> int:
-        return (pane - self._offset) // self._every * self._every + self._size + self._offset
-
-    def _end_by(self, time: Time) -> int:
-        """The end of the last window that is over by then."""
-        if math.isinf(time):
-            return _LARGEST if time > 0 else -_LARGEST
-        shift = self._size + self._offset
-        return (int(time) - shift) // self._every * self._every + shift
-
-    def _over(self, pane: int) -> int:
-        """When no row of the pane is taken any more."""
-        return self._last_end(pane) + self._allowed
+            self._expect(pane, min(self._seen.get(key, -LARGEST) for key in keys))
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -91,11 +69,11 @@ class Panes:
         panes = self._of(stamps)
         found = [int(panes[0])] if (panes == panes[0]).all() else np.unique(panes).tolist()
         late: Sequence[int] = ()
-        if self._over(found[0]) <= time:
-            there = panes > self._last_late(time)
+        if self._grid.over(found[0]) <= time:
+            there = panes > self._grid.last_late(time)
             late = np.flatnonzero(~there).tolist()
             keys, items, panes = list(compress(keys, there)), list(compress(items, there)), panes[there]
-            found = [pane for pane in found if self._over(pane) > time]
+            found = [pane for pane in found if self._grid.over(pane) > time]
         if len(found) == 1:
             with self._adding({found[0]: keys}, time):
                 self._fold.put_all(self._table, zip(keys, repeat(found[0]), strict=False), items)
@@ -121,26 +99,26 @@ class Panes:
             raise
         finally:
             for pane, some in keys.items():
-                if self._first_end(pane) <= time:
+                if self._grid.ends(pane)[0] <= time:
                     self._put_late(pane, some, time)
 
     def add_columns(self, keys: Keyed, stamps: Any, columns: Any, time: Time) -> Sequence[int]:
         """Rows of a record batch, of which each is in one pane; returns the places of those that are late."""
         panes = self._of(stamps)
-        there = np.flatnonzero(panes > self._last_late(time))
+        there = np.flatnonzero(panes > self._grid.last_late(time))
         if len(there):
             found, place = np.unique(panes[there], return_inverse=True)
             groups, places = np.unique(keys.places[there] * len(found) + place, return_inverse=True)
             pairs = [(keys.keys[group // len(found)], int(found[group % len(found)])) for group in groups.tolist()]
             some = columns if len(there) == len(panes) else columns.take(arrow().array(there))
             self._merge(pairs, self._fold.parts(some, Groups(places, len(pairs))), time)
-        late: list[int] = np.flatnonzero(panes <= self._last_late(time)).tolist()
+        late: list[int] = np.flatnonzero(panes <= self._grid.last_late(time)).tolist()
         return late
 
     def add_parts(self, keys: Sequence[Any], stamps: Any, parts: Sequence[Any], time: Time) -> Sequence[int]:
         """Values of several rows, each in the pane of its stamp; returns the places of those that are late."""
         panes = self._of(stamps)
-        late = panes <= self._last_late(time)
+        late = panes <= self._grid.last_late(time)
         there = (~late).tolist()
         pairs = list(zip(compress(keys, there), panes[~late].tolist(), strict=True))
         self._merge(pairs, compress(parts, there), time)
@@ -157,19 +135,14 @@ class Panes:
             for pair, part in zip(pairs, parts, strict=True):
                 table[pair] = merge(table[pair], part)
 
-    def _last_late(self, time: Time) -> int:
-        """The last pane that is over."""
-        last = self._end_by(time - self._allowed) - self._size  # the begin of the last window that is over
-        return last + self._every - self._pane
-
     def _expect(self, pane: int, closed: Time) -> None:
         """Windows that have the pane, and it itself, become due; up to there all have been seen."""
-        for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
+        for end in self._grid.ends(pane):
             if end > closed and end not in self._ends:
                 self._ends.add(end)
                 heapq.heappush(self._due, _Due(end, SEE, 0))
         if not self._simple:
-            heapq.heappush(self._due, _Due(self._over(pane), CLEAN, pane))
+            heapq.heappush(self._due, _Due(self._grid.over(pane), CLEAN, pane))
 
     def _put_late(self, pane: int, keys: Iterable[Any], time: Time) -> None:
         """The watermark has passed the ends of some windows of the pane: they are late there, or too late."""
@@ -177,17 +150,17 @@ class Panes:
         closed, seen = self._closed(time), self._seen
         under_way = self._present.at if self._present is not None and self._present.what == SEE else None
         left = set(self._left)
-        for end in range(self._first_end(pane), min(self._last_end(pane), self._end_by(time)) + 1, self._every):
+        for end in self._grid.ends(pane, self._grid.end_by(time)):
             if end <= closed:
                 late = keys
             elif end == under_way:
                 late = [key for key in keys if key not in left]
             else:
-                late = [key for key in keys if seen.get(key, -_LARGEST) >= end]
-            if end + self._allowed > time:
+                late = [key for key in keys if seen.get(key, -LARGEST) >= end]
+            if end + self._grid.allowed > time:
                 self._late.setdefault(end, {}).update(dict.fromkeys(late))
             for key in late:
-                if seen.get(key, -_LARGEST) < end:
+                if seen.get(key, -LARGEST) < end:
                     self._mark(key, end)
 
     def _closed(self, time: Time) -> Time:
@@ -203,7 +176,7 @@ class Panes:
     def at_once(self) -> Iterator[Seen]:
         late, self._late = self._late, {}
         for end, keys in sorted(late.items()):
-            panes = [found for pane in range(end - self._size, end, self._pane) if (found := self._keys.get(pane))]
+            panes = [found for pane in self._grid.panes(end) if (found := self._keys.get(pane))]
             # Where a fold has raised they wait for the next rows, and their pane may be gone.
             if there := [key for key in keys if any(key in found for found in panes)]:
                 yield self._look(end, there, "late")
@@ -234,20 +207,20 @@ class Panes:
             self._clean(due.pane, keys)
         if not self._left:
             self._present = None
-            self._ends.discard(due.at if due.what == SEE else -_LARGEST)
+            self._ends.discard(due.at if due.what == SEE else -LARGEST)
             if due.what == CLEAN or self._simple:
-                self._keys.pop(due.pane if due.what == CLEAN else due.at - self._size, None)
+                self._keys.pop(due.pane if due.what == CLEAN else due.at - self._grid.size, None)
         return seen
 
     def _keys_to_see(self, end: int) -> Iterable[Any]:
-        keys = set().union(*(self._keys.get(pane, ()) for pane in range(end - self._size, end, self._pane)))
-        return keys if not self._seen else [key for key in keys if self._seen.get(key, -_LARGEST) < end]
+        keys = set().union(*(self._keys.get(pane, ()) for pane in self._grid.panes(end)))
+        return keys if not self._seen else [key for key in keys if self._seen.get(key, -LARGEST) < end]
 
     def _see(self, end: int, keys: list[Any]) -> Seen | None:
         if not keys:
             return None
         if self._simple:
-            pane = end - self._size
+            pane = end - self._grid.size
             values = self._table.take_many(list(zip(keys, repeat(pane), strict=False)))
             self._keys[pane].difference_update(keys)
             return Seen(window(pane, end, "on time"), keys, list(map(self._fold.result, values)))
@@ -257,12 +230,12 @@ class Panes:
 
     def _look(self, end: int, keys: Sequence[Any], firing: Any) -> Seen:
         """The window as it is now; each key has rows in it."""
-        table, merge, copied, start = self._table, self._fold.merge, self._fold.copied, end - self._size
-        if self._pane == self._size:
+        table, merge, copied, start = self._table, self._fold.merge, self._fold.copied, end - self._grid.size
+        if self._grid.pane == self._grid.size:
             values = [table[key, start] for key in keys]
         else:
             values = []
-            panes = [(pane, found) for pane in range(start, end, self._pane) if (found := self._keys.get(pane))]
+            panes = [(pane, found) for pane in self._grid.panes(end) if (found := self._keys.get(pane))]
             for key in keys:
                 parts = [table[key, pane] for pane, found in panes if key in found]
                 value = parts[0] if len(parts) == 1 else copied(parts[0])
@@ -286,21 +259,21 @@ class Panes:
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:
         panes = self._of(stamps).tolist()
         for key, pane in zip(keys, panes, strict=True):
-            for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
+            for end in self._grid.ends(pane):
                 if end > time:
                     yield end, key
 
     def open(self, time: Time) -> Iterator[tuple[Any, Any]]:
         for pane, keys in self._keys.items():
-            for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
+            for end in self._grid.ends(pane):
                 if end > time:
                     yield from ((end, key) for key in keys)
 
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         by_end: dict[int, list[Any]] = {}
         for end, key in windows:
-            unseen = end in self._ends and self._seen.get(key, -_LARGEST) < end
-            if unseen and any(key in self._keys.get(pane, ()) for pane in range(end - self._size, end, self._pane)):
+            unseen = end in self._ends and self._seen.get(key, -LARGEST) < end
+            if unseen and any(key in self._keys.get(pane, ()) for pane in self._grid.panes(end)):
                 by_end.setdefault(end, []).append(key)
         for end, keys in sorted(by_end.items()):
             yield self._look(end, keys, "early")
