@@ -289,13 +289,7 @@ class TaskOutput:
                 f"component {self.component}, stream {buffer.plan.name}: a batch has {batch.num_columns} columns, "
                 f"the stream declares {len(buffer.plan.fields)} ({', '.join(buffer.plan.fields)})"
             )
-        try:
-            return travelling(batch)
-        except arrow().ArrowException as error:
-            raise UserError(
-                f"component {self.component}, stream {buffer.plan.name}: emit_batch got columns that cannot be cut up: "
-                f"{error}"
-            ) from error
+        return travelling(batch)
 
     def check(self, buffer: StreamBuffer) -> None:
         """The emit rules that need no routing; raises UserError."""

@@ -143,7 +143,7 @@ def check_chosen(storage: str | None, state: str) -> None:
 def _is_absolute(folder: str) -> bool:
     try:
         return path_of(folder).is_absolute()
-    except RuntimeError:  # ~ of somebody who is not known
+    except RuntimeError:  # there is no such user
         return False
 
 
