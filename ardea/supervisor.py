@@ -17,7 +17,6 @@ import logging
 import os
 import selectors
 import signal
-import socket
 import sys
 import time
 import uuid
@@ -28,11 +27,12 @@ from typing import assert_never
 from ardea import logs, parent_link
 from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
 from ardea.supervision import kernel, records
-from ardea.supervision.child import Child, environment, reap_orphans
+from ardea.supervision.child import Child
 from ardea.supervision.folder import Folder
-from ardea.supervision.forkserver import Forkserver
-from ardea.supervision.logfile import LogFile, StandardOutput
-from ardea.supervision.spec import Policy, ProcessSpec, load
+from ardea.supervision.outputs import Outputs
+from ardea.supervision.signals import RESTART, STOPS, Signals
+from ardea.supervision.spawner import Spawner
+from ardea.supervision.spec import Policy, ProcessSpec, SpecFile, load
 from ardea.supervision.supervisor_state import (
     Beat,
     Done,
@@ -60,8 +60,6 @@ logger = logging.getLogger(logs.SUPERVISOR)
 OUT_OF_MEMORY = "out of memory: killed by the kernel, at the limit of its container or of the machine"
 _LOCK_PATIENCE = 15.0
 _FORKSERVER_PATIENCE = 10.0
-_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_OTHERS = (signal.SIGCHLD, signal.SIGUSR2)
 
 
 class Supervisor:
@@ -105,22 +103,18 @@ class Supervisor:
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"supervisor of {folder}: needs processes of different names, got {names}")
         self.id = id_ or uuid.uuid4().hex
-        self._stdout = stdout
         self._files = Folder(folder)
-        self._folder = self._files.path
         self._policy = policy or Policy()
         self._clock, self._wall = clock, wall
         self._state = SupervisorState(processes, self._policy, clock())
         self._children: dict[str, Child] = {}
-        self._logs: dict[str, LogFile | StandardOutput] = {}
-        self._lives: dict[str, int] = {}
-        self._forkserver: Forkserver | None = None
-        self._adopts = os.getpid() == 1
-        self._memory_kills = kernel.MemoryKills()
+        self._outputs = Outputs(self._files.path, self._policy, stdout=stdout, wall=wall)
         self._selector = selectors.DefaultSelector()
-        self._waker, self._wake = socket.socketpair()
+        self._spawner = Spawner(self._files, self.id, self._selector)
+        self._signals = Signals()
+        self._memory_kills = kernel.MemoryKills()
         self._result: ExitCode | None = None
-        self._spec, self._read = spec, _stamp(spec)
+        self._spec = None if spec is None else SpecFile(spec)
         self._leader = leader
 
     @property
@@ -136,7 +130,8 @@ class Supervisor:
             OSError: the folder cannot be written.
         """
         try:
-            with self._signals():
+            self._selector.register(self._signals, selectors.EVENT_READ, self._on_signals)
+            with self._signals.caught():
                 self._take_folder()
                 return self._supervise()
         finally:
@@ -144,7 +139,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """What SIGTERM does; from any thread."""
-        self._wake.send(bytes([signal.SIGTERM]))
+        self._signals.stop()
 
     # -- the loop
 
@@ -170,16 +165,11 @@ class Supervisor:
 
     def _prepare(self) -> None:
         """The forkserver, if there is to be one."""
-        if not self._policy.preload or not kernel.adopt():
-            return
-        self._adopts = True
-        with self._tolerating("could not be started", "forkserver"):
-            self._forkserver = Forkserver(self._policy.preload, environment(cores=1))
-            self._selector.register(self._forkserver, selectors.EVENT_READ, self._on_forkserver)
+        self._spawner.preload(self._policy.preload)
         deadline = self._clock() + _FORKSERVER_PATIENCE
-        while self._forkserver is not None and not self._forkserver.ready and self._result is None:
+        while not self._spawner.ready and self._result is None:
             if self._clock() >= deadline:
-                self._close_forkserver(f"not ready after {_FORKSERVER_PATIENCE:g} s")
+                self._spawner.give_up(f"not ready after {_FORKSERVER_PATIENCE:g} s")
             parent_link.beat(in_user_code=False)
             self._wait(0.05)
 
@@ -198,7 +188,7 @@ class Supervisor:
                 case Kill(name, number):
                     self._children[name].signal(number)
                 case ReportStuck(name, seconds):
-                    self._logs[name].mark(f"in one call of user code for {seconds:.1f} s; its stack follows")
+                    self._outputs.of(name).mark(f"in one call of user code for {seconds:.1f} s; its stack follows")
                     logger.warning("%s: in one call of user code for %.1f s; its stack is in its log", name, seconds)
                     self._children[name].signal(signal.SIGUSR1)
                 case Ended():
@@ -214,15 +204,15 @@ class Supervisor:
                 self._handle(Observed(name, seen))
 
     def _follow_spec(self) -> None:
-        if self._spec is None or (stamp := _stamp(self._spec)) in (self._read, None):
+        if self._spec is None:
             return
-        self._read = stamp
         try:
-            processes, _ = load(self._spec)
+            processes = self._spec.news()
         except ConfigError as error:
             logger.error("%s", error)
         else:
-            self._handle(Respecified(tuple(processes)))
+            if processes is not None:
+                self._handle(Respecified(tuple(processes)))
 
     def _follow_leader(self) -> None:
         if self._leader is not None and (end := records.final_end(*self._leader)) is not None:
@@ -231,15 +221,14 @@ class Supervisor:
 
     def _recall(self) -> None:
         """Kubelet starts PID 1 of a container again, whatever its exit code says; when all ends, others will say."""
-        if not self._stdout:
+        if not self._outputs.stdout:
             return
         for name in self._state.processes:
-            end = records.final_end(self._folder, name)
+            end = records.final_end(self._files.path, name)
             if end is not None and end.code == ExitCode.PERMANENT:
-                log = self._log_of(name)
-                if isinstance(log, StandardOutput):
-                    with self._tolerating("what it printed could not be read", name):
-                        log.repeat()
+                log = self._outputs.of(name)
+                with self._tolerating("what it printed could not be read", name):
+                    log.repeat()
                 log.mark(f"not started again: {end.reason}; waits for the end of the topology")
                 self._handle(Hopeless(name, end.reason))
 
@@ -257,22 +246,23 @@ class Supervisor:
 
     def _on_output(self, name: str, child: Child) -> None:
         if output := child.output():
-            self._logs[name].write(output)
+            self._outputs.of(name).write(output)
         else:
             self._selector.unregister(child.output_fd)
 
-    def _on_wake(self) -> None:
-        numbers = {*self._waker.recv(4096)}
-        if not numbers.isdisjoint(_STOPS):
+    def _on_signals(self) -> None:
+        numbers = self._signals.take()
+        if not numbers.isdisjoint(STOPS):
             self._handle(StopRequested())
-        if signal.SIGUSR2 in numbers:
+        if RESTART in numbers:
             self._handle(RestartRequested())
 
     # -- starting and ending
 
     def _start(self, name: str) -> None:
         try:
-            child = self._spawn(self._state.processes[name].spec)
+            log = self._outputs.of(name)
+            child = self._spawner.spawn(self._state.processes[name].spec)
         except (OSError, ClusterError) as error:
             permanent = isinstance(error, ClusterError | FileNotFoundError | PermissionError)
             code = ExitCode.PERMANENT if permanent else ExitCode.TEMPORARY
@@ -281,64 +271,19 @@ class Supervisor:
             self._children[name] = child
             self._selector.register(child.beat_fd, selectors.EVENT_READ, lambda: self._on_beat(name, child))
             self._selector.register(child.output_fd, selectors.EVENT_READ, lambda: self._on_output(name, child))
-            self._logs[name].mark(f"life {self._lives[name]} started, pid {child.pid}")
+            log.mark(f"life {self._spawner.lives[name]} started, pid {child.pid}")
             self._handle(Started(name))
-
-    def _spawn(self, spec: ProcessSpec) -> Child:
-        name, lock = spec.name, self._files.lock_fd
-        self._log_of(name)
-        records.take_reason(self._folder, name)
-        self._lives[name] = records.raise_life(self._folder, name)
-        env = {
-            **environment(spec.cores),
-            **spec.env,
-            "ARDEA_NAME": name,
-            "ARDEA_LIFE": str(self._lives[name]),
-            "ARDEA_FOLDER": str(self._folder),
-            "ARDEA_SUPERVISOR_ID": self.id,
-        }
-        if self._forkserver is not None and self._forkserver.can_fork(spec.argv, env):
-            try:
-                return Child.spawn(spec.argv, env, lock, self._forkserver.fork)
-            except OSError as error:
-                self._close_forkserver(str(error))
-        return Child.spawn(spec.argv, env, lock)
-
-    def _on_forkserver(self) -> None:
-        if self._forkserver is not None and not self._forkserver.hear():
-            self._close_forkserver("it has ended")
-
-    def _close_forkserver(self, reason: str) -> None:
-        """Processes start more slowly then, and take no harm."""
-        assert self._forkserver is not None
-        logger.warning("forkserver: %s; processes are started without it", reason)
-        self._selector.unregister(self._forkserver)
-        self._forkserver.close()
-        self._forkserver = None
-
-    def _log_of(self, name: str) -> LogFile | StandardOutput:
-        if name not in self._logs:
-            path = self._folder / "logs" / f"{name}.log"
-            policy, form = self._policy, self._policy.log_format
-            self._logs[name] = (
-                StandardOutput(path, form=form, wall=self._wall)
-                if self._stdout
-                else LogFile(path, policy.log_bytes, policy.log_files, form, self._wall)
-            )
-        return self._logs[name]
 
     def _reap(self) -> None:
         for name, child in list(self._children.items()):
             code = child.process.poll()
             if code is not None:
                 self._close_child(name, child, code)
-        if self._adopts:
-            forkserver = {self._forkserver.pid} if self._forkserver is not None else set()
-            reap_orphans({child.pid for child in self._children.values()} | forkserver)
+        self._spawner.reap(self._children.values())
 
     def _close_child(self, name: str, child: Child, code: int) -> None:
         child.kill_group()
-        self._logs[name].write(child.last_output())
+        self._outputs.of(name).write(child.last_output())
         self._heard(name, child.last_beats())
         for fd in (child.beat_fd, child.output_fd):
             with contextlib.suppress(KeyError):
@@ -346,28 +291,28 @@ class Supervisor:
         child.close()
         said = None
         with self._tolerating("the reason that it left could not be read", name):
-            said = records.take_reason(self._folder, name)
+            said = records.take_reason(self._files.path, name)
         if self._memory_kills.look() and code == -signal.SIGKILL:
             said = OUT_OF_MEMORY
         self._handle(Exited(name, code, said))
 
     def _write_down(self, ended: Ended) -> None:
-        name, life = ended.name, self._lives.get(ended.name, 0)
+        name, life = ended.name, self._spawner.lives.get(ended.name, 0)
         child = self._children.pop(name, None)
         then = "not started again" if ended.again is None else f"starts again in {ended.again:g} s"
         level = logging.INFO if ended.code == ExitCode.OK else logging.WARNING
         logger.log(level, "%s: life %d ended: %s; %s", name, life, ended.reason, then)
-        if (log := self._logs.get(name)) is not None:
+        with self._tolerating("what it printed could not be kept", name):
+            log = self._outputs.of(name)
             log.mark(f"life {life} ended: {ended.reason}; {then}")
-            if ended.code == ExitCode.PERMANENT and isinstance(log, StandardOutput):
-                with self._tolerating("what it printed could not be kept", name):
-                    log.keep()
+            if ended.code == ExitCode.PERMANENT:
+                log.keep()
         number = signal.Signals(-ended.code).name if ended.code < 0 else None
         code = None if number else ended.code
         pid, again = child.pid if child else None, ended.again is not None
         record = records.Exit(name, life, pid, code, number, ended.reason, self._wall(), again)
         with self._tolerating("its exit could not be recorded", name):
-            records.write_exit(self._folder, record)
+            records.write_exit(self._files.path, record)
 
     # -- the folder
 
@@ -377,9 +322,9 @@ class Supervisor:
         while self._result is None and not self._files.take():
             if self._clock() >= deadline:
                 raise ClusterError(
-                    f"supervisor of {self._folder}: the folder is still in use after {_LOCK_PATIENCE:g} s, by "
+                    f"supervisor of {self._files.path}: the folder is still in use after {_LOCK_PATIENCE:g} s, by "
                     "another supervisor or a process of a former one; nothing was started",
-                    hint=f"lsof {self._folder / records.LOCK} shows who it is",
+                    hint=f"lsof {self._files.path / records.LOCK} shows who it is",
                 )
             parent_link.beat(in_user_code=False)
             self._wait(0.05)
@@ -389,7 +334,7 @@ class Supervisor:
             name: {
                 "state": process.state,
                 "pid": self._children[name].pid if name in self._children else None,
-                "life": self._lives.get(name, 0),
+                "life": self._spawner.lives.get(name, 0),
                 "restarts": process.restarts,
                 "reason": process.reason,
             }
@@ -408,43 +353,16 @@ class Supervisor:
         except OSError as error:
             logger.warning("%s: %s: %s; the processes go on", name, what, error)
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        for end in (self._waker, self._wake):
-            end.setblocking(False)
-        self._selector.register(self._waker, selectors.EVENT_READ, self._on_wake)
-        former_fd = signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
-        wanted = [number for number in _STOPS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
-        former = {number: signal.signal(number, lambda *_: None) for number in (*wanted, *_OTHERS)}
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
-            signal.set_wakeup_fd(former_fd)
-
     def _leave_nothing(self) -> None:
         for child in self._children.values():  # only if an error ended the loop
             child.kill_group()
             child.process.wait()
             child.close()
-        if self._forkserver is not None:
-            self._forkserver.close()
-        for log in self._logs.values():
-            log.close()
+        self._spawner.close()
+        self._outputs.close()
         self._selector.close()
-        self._waker.close()
-        self._wake.close()
+        self._signals.close()
         self._files.close()
-
-
-def _stamp(spec: Path | None) -> tuple[int, int] | None:
-    """Tells one version of a file from the next, which has replaced it; None: there is none."""
-    with contextlib.suppress(OSError):
-        if spec is not None:
-            found = spec.stat()
-            return found.st_ino, found.st_mtime_ns
-    return None
 
 
 def _with_hint(error: Exception) -> str:

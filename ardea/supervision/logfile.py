@@ -51,6 +51,12 @@ class LogFile:
         """Append a line of the supervisor's own."""
         self.write((b"" if self._whole else b"\n") + logs.mark(text, self._form, self._wall()))
 
+    def keep(self) -> None:
+        """Nothing is to be done: all of it is in files."""
+
+    def repeat(self) -> None:
+        """As :meth:`keep`."""
+
     def close(self) -> None:
         """Close the file; no more writes."""
         os.close(self._fd)

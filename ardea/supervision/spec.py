@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
@@ -132,6 +133,32 @@ def load(path: Path) -> tuple[list[ProcessSpec], Policy]:
             f"supervisor: the specification {path} cannot be used: {what}; nothing was started",
             hint="write it with ardea.supervision.spec.dump; its keys are in docs/supervisor.md",
         ) from error
+
+
+class SpecFile:
+    """The file that a supervisor's processes are from; whoever replaces it changes what runs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._read = path, _stamp(path)
+
+    def news(self) -> list[ProcessSpec] | None:
+        """The processes, if the file was replaced since the last call.
+
+        Raises:
+            ConfigError: as :func:`load`; what was there before holds.
+        """
+        if (stamp := _stamp(self._path)) in (self._read, None):
+            return None
+        self._read = stamp
+        return load(self._path)[0]
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Tells one version of a file from the next, which has replaced it; None: there is none."""
+    with contextlib.suppress(OSError):
+        found = path.stat()
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 def _policy(row: dict[str, Any]) -> Policy:
