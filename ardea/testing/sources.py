@@ -163,14 +163,13 @@ class _Partition:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether they are equal, where NaN equals NaN."""
+    """Whether they are equal, where NaN equals NaN, and a tuple the list that it has become where it was stored."""
     return bool(_comparable(one) == _comparable(other))
 
 
 def _comparable(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        made = [_comparable(entry) for entry in value]
-        return made if isinstance(value, list) else tuple(made)
+        return [_comparable(entry) for entry in value]
     if isinstance(value, Mapping):
         return {key: _comparable(entry) for key, entry in value.items()}
     nan = (isinstance(value, float) and math.isnan(value)) or (isinstance(value, Decimal) and value.is_nan())
