@@ -91,14 +91,22 @@ def streams(page: Browser, *all_: list[list[object]] | None) -> None:
     page.go("/t/Made")
 
 
+WITHOUT_A_SHEET = """
+    const main = document.getElementById("main");
+    const keep = () => main.innerText.includes("has not sent the whole page") && sessionStorage.setItem("said", "so");
+    new MutationObserver(keep).observe(main, {childList: true});
+    document.head.append(Object.assign(document.createElement("link"), {rel: "stylesheet", href: "no.css"}));
+"""
+
+
 def test_a_page_of_which_a_file_has_not_come_says_so_and_asks_again(page):
     page.without("*/layout.js")
     page.again()
     page.shows("The console has not sent the whole page")
     page.without()
     page.shows("No topology has been submitted")
-    page.run("document.head.append(Object.assign(document.createElement('link'), {rel: 'stylesheet', href: 'no.css'}))")
-    page.shows("The console has not sent the whole page")
+    page.run(WITHOUT_A_SHEET)
+    eventually(lambda: page.run("return sessionStorage.getItem('said')"), 60, "it says so, for three seconds")
     page.shows("No topology has been submitted")
     assert all("no.css" in each for each in page.complaints())
 

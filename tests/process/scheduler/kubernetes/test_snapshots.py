@@ -89,7 +89,7 @@ def in_the_claim(space):
                     "name": "looks",
                     "image": "zookeeper:3.9",
                     "imagePullPolicy": "IfNotPresent",
-                    "command": ["ls", "/snapshots"],
+                    "command": ["sh", "-c", "ls /snapshots && echo all"],
                     "volumeMounts": [{"name": "snapshots", "mountPath": "/snapshots"}],
                     "securityContext": RESTRICTED,
                 }
@@ -103,9 +103,9 @@ def in_the_claim(space):
     where = f"--namespace={space}"
     kubectl("apply", where, "-f", "-", stdin=json.dumps(pod))
     kubectl("wait", where, "--for=jsonpath={.status.phase}=Succeeded", "pod/looks", "--timeout=120s")
-    names = kubectl("logs", where, "looks").split()
+    said = eventually(lambda: (log := kubectl("logs", where, "looks").split())[-1:] == ["all"] and log, 60, "its log")
     kubectl("delete", "pod", "looks", where)
-    return names
+    return said
 
 
 def events(space):
