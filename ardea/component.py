@@ -236,7 +236,9 @@ class Spout(Component):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> list[int] | None:
-        """Emits a row, which leaves with others: a row, and a list or dict in it, must not be changed afterwards.
+        """Emits a row, which leaves with others.
+
+        The row is copied; a list, dict or object in it must not be changed afterwards.
 
         A row with another number of values than the stream has fields, with a value that cannot be sent, or larger than
         ``topology.max.tuple.bytes`` is found as it leaves: it is given up, logged and counted, and the topology ends

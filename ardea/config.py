@@ -44,7 +44,8 @@ class Settings:
         "count",
         "topology",
         1,
-        "Topology masters: one acts, the others stand by and take over when it is gone.",
+        "Topology masters: one acts, the others stand by and take over when it is gone. Unset on Kubernetes: 2, or "
+        "what the chart's topology.masterReplicas says.",
     )
 
     initial_status: Literal["ACTIVE", "INACTIVE"] = _key(

@@ -49,7 +49,7 @@ class Lines(Source):
         if wrong := [pattern for pattern in self._patterns if not Path(pattern).is_absolute()]:
             raise TopologyError(
                 [f"{type(self).__name__}: {pattern!r} is no absolute path" for pattern in wrong],
-                hint="Tasks run in folders of their own: write str(Path(__file__).parent / 'orders.jsonl').",
+                hint="Tasks may run in another folder than you: write str(Path(__file__).parent / 'orders.jsonl').",
             )
         self.outputs = [outputs] if isinstance(outputs, str) else list(outputs)
         self.follow, self.timestamps = follow, timestamps

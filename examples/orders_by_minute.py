@@ -5,7 +5,9 @@
 
 Reads the topics ``orders``, of records like ``{"user": 7, "at": 1700000000.5}``, and ``users``, of records like
 ``{"id": 7, "country": "NL"}``, until Ctrl-C.  The tables ``counts`` (country, minute, orders; a unique index on the
-first two) and ``late`` (country, at) have each order once, whatever dies meanwhile.  Needs
+first two) and ``late`` (country, at) have each order once, whatever dies meanwhile.  An order that comes before its
+user counts for the country ``unknown``.  Ctrl-C forgets users and minutes that are open: to go on later, end it with
+``ardea kill OrdersByMinute --savepoint --to FOLDER``, and run it with ``--from FOLDER``.  Needs
 ``pip install 'ardea[kafka,postgres]'``.
 """
 
@@ -18,19 +20,19 @@ from ardea.postgres import PostgresSink
 from ardea.windows import Count, Tumbling, WindowBolt
 
 
-def read(topic, fields, timestamps=None):
+def read(topic, fields, **options):
     def row(message):
         return [json.loads(message.value())[field] for field in fields]
 
-    return KafkaSpout(topic, fields, row, timestamps=timestamps)
+    return KafkaSpout(topic, fields, row, **options)
 
 
 class InCountry(JoinBolt):
     outputs = ["country", "at"]
-    join = TableJoin("orders", "users")
+    join = TableJoin("orders", "users", how="left")
 
     def joined(self, left, right):
-        self.emit([right["country"], left["at"]])
+        self.emit(["unknown" if right is None else right["country"], left["at"]])
 
 
 class ByMinute(WindowBolt):
@@ -47,8 +49,8 @@ class OrdersByMinute(Topology):
         "heron.resources.instance.cpu": 0.1,
         "topology.container.cpu.padding": 0.2,
     }
-    orders = read("orders", ["user", "at"], Timestamps("at", lateness="5 s", idle_after="5 s")).spec()
-    users = read("users", ["id", "country"]).spec()
+    orders = read("orders", ["user", "at"], timestamps=Timestamps("at", lateness="5 s", idle_after="5 s")).spec()
+    users = read("users", ["id", "country"], start="earliest").spec()
     placed = InCountry.spec(inputs={orders: Grouping.fields("user"), users: Grouping.fields("id")})
     minutes = ByMinute.spec(inputs={placed: Grouping.fields("country")})
     counts = PostgresSink("counts", ["country", "minute", "orders"], key=["country", "minute"]).spec(inputs=[minutes])

@@ -27,8 +27,9 @@ _INTRODUCTION = """\
 Keys stand in the topology's `config`, in `spec(config=...)` where the scope names components (a component's value
 wins), or on the command line as `--set KEY=VALUE` (which wins over the topology's). Keys that begin with `topology.` or
 `heron.` are the engine's: an unknown one is an error that names the nearest. Those that begin with `spark.` go to Spark
-as they are, which alone knows them. Any other key is yours, and reaches `initialize(config, context)` as it is. Sizes
-are bytes, or texts such as `"256MB"` and `"512MiB"`.
+as they are, which alone knows them. Any other key is yours, and reaches `initialize(config, context)` as it is. Keys of
+the scope `installation` are for administrators: a topology's `config` and `--set` take them too, and the chart's
+`topology.config` sets them for a namespace. Sizes are bytes, or texts such as `"256MB"` and `"512MiB"`.
 """
 
 
