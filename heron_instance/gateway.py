@@ -45,6 +45,7 @@ FROM_MANAGER = frozenset(
     {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, *MARKERS, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
 )
 TO_EXECUTOR = frozenset({ROWS, *MARKERS, VERDICTS, PAUSE, TASKS, ORDER})
+_NONE_TOLD = (0, 0, 0, 0, 0, 0)  # window in rows and bytes, watermark, pace, aside in rows and bytes
 
 
 class Listener(Protocol):
@@ -88,7 +89,7 @@ class Gateway:
         self._listener = listener
         self._consumed: dict[int, Consumed] = {}
         self._untold: dict[int, Consumed] = {}  # of which more has been taken than the manager was told; both threads'
-        self._told_measures = (0, 0, 0, 0, 0, 0)  # window in rows and bytes, watermark, pace, aside in rows and bytes
+        self._told_measures = _NONE_TOLD
         self._next_heartbeat = 0.0
         self._next_hello = 0.0
         self._waiting_control: list[OutMessage] = []
@@ -160,6 +161,7 @@ class Gateway:
         self.channel.open = True
         self._consumed.clear()
         self._untold.clear()
+        self._told_measures = _NONE_TOLD  # the new life takes 16 rows for the window
         if former:
             self._listener.reborn()
         if self._last_report is not None:

@@ -44,6 +44,11 @@ class Consumer:
         self.most_told = NOTHING
         self.traffic.restart()
 
+    @property
+    def is_known(self) -> bool:
+        """Whether its window is another than the one with which senders begin."""
+        return (self.window_rows, self.window_bytes) != (START_ROWS, START_BYTES)
+
     def measured(self, credit: Credit) -> bool:
         """Takes over what the instance says of itself; True: senders get another share."""
         before = self.window_rows, self.window_bytes, self.pace

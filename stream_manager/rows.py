@@ -164,7 +164,9 @@ class Rows:
             if not header.void:
                 self._routes.dropped(header, frames, now)
             return
-        consumer.traffic.sent(header.container, header.container_life, header.rows, size, now)
+        sender = consumer.traffic.sent(header.container, header.container_life, header.rows, size, now)
+        if sender.told is None and consumer.is_known:
+            self._inputs.untold[header.container][header.target] = None
         header.credits.clear()
         self._members.instances[header.target].send(Lane.DATA, header, frames, size)
 

@@ -59,8 +59,8 @@ class Traffic:
     _recent: dict[int, float] = field(default_factory=dict)  # when it sent last, in that order
     _patient: set[int] = field(default_factory=set)  # managers of which something waits, and which have not sent lately
 
-    def sent(self, container: int, life: int, rows: int, size: int, now: float) -> None:
-        """A batch of that manager has gone to the task."""
+    def sent(self, container: int, life: int, rows: int, size: int, now: float) -> Sender:
+        """A batch of that manager, which is returned, has gone to the task."""
         sender = self._sender(container, life)
         before = sender.waiting_rows, sender.waiting_bytes
         sender.sent_rows += rows
@@ -68,6 +68,7 @@ class Traffic:
         self._recent.pop(container, None)
         self._recent[container] = now
         self._changed(container, sender, *before)
+        return sender
 
     def held(self, container: int, life: int, rows: int, size: int) -> None:
         """That much waits in the manager itself."""

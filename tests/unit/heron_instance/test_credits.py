@@ -124,6 +124,17 @@ def test_a_new_life_of_the_manager_hears_of_what_came_from_it_only(instance):
     assert instance.credits() == [(2, 2)]
 
 
+def test_a_new_life_of_the_manager_hears_the_measures_with_the_first_rows(instance):
+    """It takes 16 rows for the window until then, and nothing moves once as many are on their way."""
+    instance.takes(2, 16, busy=0.001)
+    instance.second()
+    instance.met(MANAGER + 1)
+    instance.takes(2, 1)
+    instance.gateway.tick(instance.now)
+    ((credit,),) = [list(header.credits) for header in instance.said]
+    assert (credit.rows, credit.window_rows, credit.pace) == (1, 32, 16)
+
+
 def test_what_a_former_life_of_a_sender_sent_is_nobodys_once_the_next_has_sent(instance):
     """It has waited, as batches do that come ahead of their timeline; its sender counts anew."""
     instance.takes(2, 5, life=1)

@@ -197,6 +197,22 @@ def test_a_sender_that_waits_hears_of_a_larger_share_within_a_second(mesh):
     assert channel.window_rows == 40
 
 
+def test_a_new_life_of_a_sender_hears_of_its_share_with_its_first_batch(mesh):
+    """It begins with 16 rows, and the task may consume as many long before a quarter of its window."""
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 8)
+    mesh.flush()
+    mesh.consumes(reader, 1, 8, window_rows=1000)
+    mesh.flush()
+    mesh.reborn(1)
+    mesh.deliver()
+    mesh.begins(spout)
+    mesh.emits(spout, reader, 8)
+    mesh.deliver()
+    channel = mesh.managers[1].rows.channels[reader]
+    assert (channel.inflight_rows, channel.window_rows) == (8, 1000)
+
+
 def test_a_sender_that_rests_is_told_of_less_than_half(mesh):
     """It must not begin with so much; of a little less it hears when it begins."""
     spout, (reader, *_) = sender_and_readers(mesh)
