@@ -38,13 +38,6 @@ class Asking:
             partial(getattr, parts.task_output, "waiting") if only is None else only.rows.values.__len__
         )
         self._ask, self.bind, self.stop = self._loop(waiting)
-        self._called_at: float | None = None
-        parts.env.instruments.spent.under_way = self._under_way
-
-    def _under_way(self) -> float:
-        """Seconds that ``next_tuple`` has taken by now; from any thread."""
-        called_at = self._called_at
-        return 0.0 if called_at is None else max(0.0, self._parts.env.clock() - called_at)
 
     def _loop(self, waiting: Callable[[], int]) -> tuple[Callable[[int], int], Callable[[], None], Callable[[], None]]:
         """Returns what calls ``next_tuple`` up to so many rows, what finds it, and what ends the present turn."""
@@ -138,10 +131,8 @@ class Asking:
         if budget <= waiting:
             return self.full(now)
         before = task_output.emitted
-        self._called_at = now
         with parts.user_code:
             calls = self._ask(budget)
-        self._called_at = None
         ended = parts.env.clock()
         self._took(abs(calls), ended - now)
         self._last_idle = ended
@@ -167,6 +158,4 @@ class Asking:
             per_call = seconds / calls
             known = self._per_call if self._per_call < math.inf else per_call
             self._per_call = known + 0.3 * (max(per_call, 1e-8) - known)
-            instruments = self._parts.env.instruments
-            instruments.next_tuple.observe(per_call, calls)
-            instruments.spent.busy.value += seconds
+            self._parts.env.instruments.next_tuple.observe(per_call, calls)

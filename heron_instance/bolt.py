@@ -56,13 +56,7 @@ class BoltRunner:
         self._errors = RaisedErrors(parts)
         self._poison = None if parts.env.snapshots is None else Poison(parts, parts.env.snapshots, self.emitted)
         self._ends_turn = False  # with the present call
-        parts.env.instruments.spent.under_way = self._under_way
         self._install()
-
-    def _under_way(self) -> float:
-        """Seconds that the present batch has taken by now; from any thread."""
-        batch = self.emitted.batch
-        return 0.0 if batch is None else max(0.0, self._env.clock() - batch.arrived)
 
     def _install(self) -> None:
         """Gives the bolt its emit; a class with an ``emit`` of its own reaches it through the base's."""
@@ -271,9 +265,7 @@ class BoltRunner:
         self._errors.processed += count
         if end == len(batch.rows):
             emitted.batch = None
-            busy = self._env.clock() - batch.arrived
-            instruments.spent.busy.value += busy
-            self._env.window.consumed(len(batch.rows), batch.size, busy)
+            self._env.window.consumed(len(batch.rows), batch.size, self._env.clock() - batch.arrived)
 
     def _raised(self, batch: InputBatch, rows: range, error: Exception) -> None:
         """An exception of ``process``: all goes back, or it fails its tuples, or ends the process (``auto_fail``)."""

@@ -66,6 +66,8 @@ class Executor:
         self.finished = False
         self.held_back = self.in_user_code = False  # the latter everywhere but in a wait
         self.rolled_back = False  # its timeline is over: another executor goes on
+        self._busy_since = math.inf
+        env.instruments.spent.under_way = lambda: max(0.0, env.clock() - self._busy_since)
         self._part: TakingPart | None = None
         if env.snapshots is not None:
             self._part = TakingPart(env.snapshots, parts, self.runner, self._faults)
@@ -123,21 +125,23 @@ class Executor:
         """
         inbox, clock, runner, user_code = self.env.inbox, self.env.clock, self.runner, self.user_code
         try:
+            self._busy_since = clock()
             self.begin()
             while not self.finished:
                 self.in_user_code = True
                 wake = self.advance(clock())
                 user_code.turns += 1
-                started = clock()
+                started = self._count_busy()
                 self.held_back = runner.waits_for_room
                 pause = max(0.0, min(wake - started, 1.0))
                 self.in_user_code = False
                 item = yield pause
+                self._busy_since = clock() if pause or self.held_back else started
                 if self.held_back:
-                    self.env.instruments.spent.backpressured.value += clock() - started
+                    self.env.instruments.spent.backpressured.value += self._busy_since - started
                     continue
                 if pause:
-                    runner.waited(clock() - started)
+                    runner.waited(self._busy_since - started)
                 self.in_user_code = True
                 while item is not None:
                     self.handle(item)
@@ -145,7 +149,15 @@ class Executor:
                     item = None if runner.waits_for_room or runner.busy else inbox.take()
         except StopIteration as error:
             return error
+        finally:
+            self._count_busy()
         return None
+
+    def _count_busy(self) -> float:
+        """Work ends now.  In this order a thread that reads meanwhile may miss it, and counts none twice."""
+        since, self._busy_since, now = self._busy_since, math.inf, self.env.clock()
+        self.env.instruments.spent.busy.value += max(0.0, now - since)
+        return now
 
     def begin(self) -> None:
         """What came ahead of the plan, orders above all, holds from the first call of the component on."""

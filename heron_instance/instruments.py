@@ -25,7 +25,8 @@ class Verdicts:
 class Spent:
     """Seconds of an executor, by what it did with them.
 
-    ``under_way``: seconds of the work that has begun and not ended.  A task that is stuck is busy by them.
+    All but waits is ``busy``.  ``under_way``: seconds of the work that has begun and not ended.  A task that is stuck
+    is busy by them.
     """
 
     def __init__(self, registry: Registry) -> None:

@@ -38,6 +38,7 @@ class SpoutRunner:
         self.emitted = SpoutRows(parts, self._open, self._settling, self._asking)
         self._none_is_plain: Callable[[], None] = lambda: None
         self._paused_until = -math.inf
+        self._no_room = False  # at the last turn
         self._emitted_before = 0  # rows, before the last snapshot was taken
         self._obeyed = 0  # the newest order to hold or to resume
         self._leaving = False  # on hold for good: its own rows are sent again until it is empty
@@ -168,11 +169,14 @@ class SpoutRunner:
 
     def _emit(self, now: float) -> float:
         """What failed before, and more, as far as that is allowed; returns when there may be more."""
-        lifecycle = self._lifecycle
+        lifecycle, self._no_room = self._lifecycle, False
         if self._env.snapshots is not None and not self._env.snapshots.timeline.emits:
             return math.inf
-        if not lifecycle.active or now < self._paused_until or self._env.output.held:
+        if not lifecycle.active or now < self._paused_until:
             return self._paused_until if now < self._paused_until else math.inf
+        if self._env.output.held:
+            self._no_room = True
+            return math.inf
         wake = math.inf
         if not lifecycle.draining:
             if not lifecycle.hold or self._leaving:
@@ -188,7 +192,9 @@ class SpoutRunner:
     def waited(self, seconds: float) -> None:
         """Idle, or held back by pending trees, credit or a pause."""
         now, instruments = self._env.clock(), self._env.instruments
-        held_back = not self._asking.finished and (self._open.budget(now) <= 0 or now < self._paused_until)
+        held_back = not self._asking.finished and (
+            self._no_room or self._open.budget(now) <= 0 or now < self._paused_until
+        )
         (instruments.spent.backpressured if held_back else instruments.spent.idle).value += seconds
 
     # --- what the reports say of its rows ---------------------------------------------------------------------
