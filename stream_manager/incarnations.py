@@ -73,6 +73,7 @@ class Incarnations:
             # One number for the whole topology: the container's admission and the instance's own life.
             self.risen(task, incarnation(admission_of(self._members.me), header.sender), now)
             self.welcome(link)
+            self._rows.tell_paces(task)
         else:
             self._hellos.to_instance(link)  # which it has not heard yet; the rest is on its way
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.checked import MARKERS
-from ardea.protocol.flow import Channel
+from ardea.protocol.flow import START_ROWS, Channel
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
@@ -203,6 +203,14 @@ class Rows:
             if local.component in upstream:
                 outbox = members.outboxes[members.instances[local.task]]
                 outbox.newest(("pace", task), Header(kind=CREDITS, paces=[Pace(task=task, rows=rows)]))
+
+    def tell_paces(self, task: int) -> None:
+        """A local task begins with the least: a new life of it hears how large batches are worth sending."""
+        members, plan = self._members, self._members.plan
+        known = ((reader, self.channels[reader].pace) for reader in plan.readers(plan.tasks[task].component))
+        paces = [Pace(task=reader, rows=rows) for reader, rows in known if rows != START_ROWS]
+        if paces:
+            members.outboxes[members.instances[task]].newest("paces", Header(kind=CREDITS, paces=paces))
 
     # --- what waits -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What becomes of trees when a manager has a new life."""
+"""What becomes of trees when a manager has a new life, and of the pace of its readers when a task has."""
 
 from __future__ import annotations
 
@@ -93,3 +93,18 @@ def test_rows_that_wait_for_its_tasks_are_lost_with_their_trees(mesh):
     mesh.begins(bolt)
     assert [header.rows for header, _ in mesh.heard(ROWS, f"task {bolt}")] == [5, 1]
     assert ledger.statistics().pending == 1
+
+
+def test_a_task_hears_at_what_pace_its_readers_are(mesh):
+    """Each has told it once, and only a pace that changes is told again."""
+    spout, readers = mesh.tasks(1, "rows")[0], mesh.tasks(2, "keep")[:2]
+    for reader in readers:
+        mesh.emits(spout, reader, 8)
+    mesh.deliver()
+    for reader in readers:
+        mesh.consumes(reader, 1, 8, window_rows=512, pace=256)
+    mesh.flush()
+    mesh.said.clear()
+    mesh.begins(spout, life=2)
+    paces = [{pace.task: pace.rows for pace in header.paces} for header, _ in mesh.heard(CREDITS, f"task {spout}")]
+    assert paces == [dict.fromkeys(readers, 256)]
