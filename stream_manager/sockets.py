@@ -29,6 +29,8 @@ from ardea.transport import (
 MESSAGES_A_ROUND = 256
 MOST_TO_MASTER = 1024
 """Messages that wait for a master that is away: hellos, five a second.  What has a number comes again."""
+MOST_TO_MANAGER = 1 << 13
+"""The same for another manager: a hello a second, and the megabyte that may be unconfirmed."""
 
 
 class ToMaster(Dialled):
@@ -115,8 +117,8 @@ class Sockets:
                 if address.container != self._container and (known is None or known.address != where):
                     if known is not None:
                         known.close()
-                    peer = holder(address.container)
-                    self._peers_out[key] = Dialled(self._context, self._name, where, self._keys, peer)
+                    peer, most = holder(address.container), MOST_TO_MANAGER if lane is Lane.CONTROL else 0
+                    self._peers_out[key] = Dialled(self._context, self._name, where, self._keys, peer, most)
 
     def leave(self, others: Container[int]) -> None:
         """Hangs up on the managers of all containers but these."""

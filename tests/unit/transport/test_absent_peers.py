@@ -12,9 +12,11 @@ import pytest
 from ardea.heron_instance.wires import Addresses, Wires
 from ardea.metrics_manager.summaries import Summaries
 from ardea.plan.names import MASTER_CONTAINER
+from ardea.protocol.lane import Lane
+from ardea.protocol.wire_pb2 import Address, Plan
 from ardea.stream_manager import sockets as manager_sockets
 from ardea.stream_manager.container_setup import ContainerSetup
-from ardea.stream_manager.sockets import MOST_TO_MASTER, ToMaster
+from ardea.stream_manager.sockets import MOST_TO_MANAGER, MOST_TO_MASTER, ToMaster
 from ardea.topology_master import sockets as master_sockets
 from ardea.transport import FEW, Bound, Dialled, Poller, ipc_address
 
@@ -127,3 +129,15 @@ def test_hellos_wait_for_a_master_that_is_cut_off_but_not_without_end(ctx, addre
     assert said == MOST_TO_MASTER
     link.close(0)
     poller.close()
+
+
+def test_hellos_wait_for_another_manager_that_is_away_but_not_without_end(manager, heard):
+    sockets, link = manager({}), SimpleNamespace(key=2)
+    with socket.socket() as held:
+        held.bind((HERE, 0))
+        port = held.getsockname()[1]
+        sockets.reach(Plan(addresses=[Address(container=2, host=HERE, data_port=1, control_port=port)]))
+        for _ in range(MOST_TO_MANAGER + TIMES):
+            sockets.to_manager(link, Lane.CONTROL, [b"hello"])
+    arrived = heard(f"tcp://{HERE}:{port}", lambda: sockets.to_manager(link, Lane.CONTROL, [b"now"]), b"now")
+    assert len([said for said in arrived if said == b"hello"]) == MOST_TO_MANAGER
