@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
+from ardea.errors import ClusterError
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -51,7 +52,7 @@ class Sockets:
     """Opened when they are made; ``poller`` watches all at which something comes in."""
 
     def __init__(self, setup: ContainerSetup, public: Mapping[str, str], ports: Mapping[Lane, int]) -> None:
-        """``public``: the keys of all containers.  ``ports``: for other managers, as a former life had them; 0: any."""
+        """``public``: the keys of all containers.  ``ports``: for other managers, as a former life had them."""
         self.poller = Poller()
         self.callers = Callers()
         self._container = setup.container
@@ -65,9 +66,7 @@ class Sockets:
         if self._door is not None:
             self.poller.keep(self._door)
         self._peers_in = {Lane.CONTROL: Bound(ctx, self._door), Lane.DATA: Bound(ctx, self._door)}
-        self.ports = {
-            lane: bound.bind(f"tcp://{setup.host}:{ports.get(lane, 0)}") for lane, bound in self._peers_in.items()
-        }
+        self.ports = {lane: _listen(bound, setup.host, ports.get(lane, 0)) for lane, bound in self._peers_in.items()}
         self._peers_out: dict[tuple[int, Lane], Dialled] = {}
         for endpoint in self._bound:
             self.poller.watch(endpoint)
@@ -147,3 +146,13 @@ class Sockets:
         if self._door is not None:
             self._door.close()
         self._context.destroy(linger=LINGER_MS)
+
+
+def _listen(bound: Bound, host: str, port: int) -> int:
+    """Another process may have taken the port since the last life ended; of a free one the master tells the others."""
+    try:
+        return bound.bind(f"tcp://{host}:{port}")
+    except ClusterError:
+        if not port:
+            raise
+        return bound.bind(f"tcp://{host}:0")
