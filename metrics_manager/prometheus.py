@@ -75,6 +75,7 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         self.timeout = LOOK
         self._open: dict[Any, float] = {}  # the oldest first: until when
         self._lock = threading.Lock()
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         super().__init__(address, _Handler)
 
     def look(self) -> None:
@@ -151,7 +152,7 @@ class MetricsServer:
             samples: called at each scrape, in the server's thread.
             scrapers: hears of each answer that has gone.
             port: 0 picks a free one; ``self.port`` tells which.
-            host: ``0.0.0.0`` for all interfaces.
+            host: ``0.0.0.0`` for all interfaces, ``::`` for those of IPv6, too.
             why_not_ready: called for ``/readyz``, in the server's thread: a line for each reason.
 
         Raises:

@@ -10,6 +10,7 @@ from ardea import parent_link
 from ardea.errors import StateError, refused
 from ardea.metrics_manager.server import MetricsManager
 from ardea.plan.names import MASTER_CONTAINER
+from ardea.protocol.addresses import tcp_address
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
 from ardea.state import MasterWatch, StateManager, Versioned, paths
@@ -55,7 +56,7 @@ class Summaries:
         """
         if (location := self._master_watch.master) is None or not self._admission:
             return
-        master = self._reach(f"tcp://{location.host}:{location.port}")
+        master = self._reach(tcp_address(location.host, location.port))
         head = Header(kind=SUMMARY, protocol=PROTOCOL).SerializeToString()
         master.send([head, self._manager.summary(self._admission, self._holder)])
         for frames in master.receive(16):

@@ -19,6 +19,7 @@ from ardea.plan.change import UpdateProgress
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
 from ardea.plan.resource import Resource
+from ardea.protocol.addresses import tcp_address
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.inspection import Answer as Inspected
 from ardea.protocol.story import line
@@ -287,7 +288,7 @@ class MasterClient:
     def _connect(self) -> Dialled | None:
         if (location := self.master_watch.look().master) is None:
             return None
-        address = f"tcp://{location.host}:{location.port}"
+        address = tcp_address(location.host, location.port)
         if self._link is None or self._link.address != address:
             self._drop()
             keys = Keyring.read(keys_of(self._folder), Definition.read(self._folder / "definition").keys)

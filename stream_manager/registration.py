@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ardea.errors import OtherVersion, refused
+from ardea.protocol.addresses import tcp_address
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -150,7 +151,7 @@ class Registrar:
         location = self._find()
         if location is None:
             return
-        address = f"tcp://{location.host}:{location.port}"
+        address = tcp_address(location.host, location.port)
         if self._master is not None and self._master.leads_to(address, location.term):
             return
         self.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 from ardea.errors import ClusterError
 from ardea.plan.names import MASTER_CONTAINER
+from ardea.protocol.addresses import tcp_address
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Plan
@@ -111,7 +112,7 @@ class Sockets:
             self._keys.learn(plan.keys)
         for address in plan.addresses:
             for lane, port in ((Lane.DATA, address.data_port), (Lane.CONTROL, address.control_port)):
-                key, where = (address.container, lane), f"tcp://{address.host}:{port}"
+                key, where = (address.container, lane), tcp_address(address.host, port)
                 known = self._peers_out.get(key)
                 if address.container != self._container and (known is None or known.address != where):
                     if known is not None:
@@ -151,8 +152,8 @@ class Sockets:
 def _listen(bound: Bound, host: str, port: int) -> int:
     """Another process may have taken the port since the last life ended; of a free one the master tells the others."""
     try:
-        return bound.bind(f"tcp://{host}:{port}")
+        return bound.bind(tcp_address(host, port))
     except ClusterError:
         if not port:
             raise
-        return bound.bind(f"tcp://{host}:0")
+        return bound.bind(tcp_address(host, 0))

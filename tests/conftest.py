@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -238,6 +239,16 @@ def _end(pid: int) -> None:
 def deadline() -> Deadline:
     """``deadline(condition, what, seconds=60)`` returns the condition's first true value or fails the test."""
     return Deadline()
+
+
+@pytest.fixture(scope="session")
+def ipv6() -> str:
+    """An address of this machine."""
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    return "::1"
 
 
 @pytest.fixture(scope="session")

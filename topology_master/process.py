@@ -18,6 +18,7 @@ from ardea.errors import ExitCode
 from ardea.metrics import Identity
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
+from ardea.protocol.addresses import tcp_address
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Ask, Header, Refusal
 from ardea.snapshots.place import Files, files_at
@@ -143,7 +144,7 @@ class MasterProcess:
     @property
     def address(self) -> str:
         """Of its control port."""
-        return f"tcp://{self._sockets.host}:{self._sockets.port}"
+        return tcp_address(self._sockets.host, self._sockets.port)
 
     @property
     def acting(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ardea.metrics import frames_of
+from ardea.protocol.addresses import tcp_address
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Answer, Header, Refusal
@@ -28,7 +29,7 @@ class Sockets:
             self.poller.keep(self._door)
         self._bound = Bound(self._context, self._door)
         self._callers = Callers()
-        self.host, self.port = host, self._bound.bind(f"tcp://{host}:0")
+        self.host, self.port = host, self._bound.bind(tcp_address(host, 0))
         self.poller.watch(self._bound)
         self._metrics = Dialled(self._context, caller("m", 0), metrics, most=FEW)
 

@@ -18,6 +18,7 @@ from typing import Any
 import zmq
 
 from ardea.errors import ClusterError
+from ardea.protocol.addresses import IPV6, TCP
 from ardea.protocol.checked import MalformedError
 from ardea.protocol.lane import Message
 from ardea.transport.curve import Door, Keyring, introduce
@@ -30,7 +31,6 @@ PROXY = "ARDEA_SOCKS_PROXY"
 
 It is asked for IDENTITY.HOST instead of HOST.
 """
-_TCP = "tcp://"
 SOCKETS = 1023
 """At most, of one process; ZeroMQ's own default."""
 FEW = 16
@@ -82,15 +82,16 @@ class Bound:
 
         Raises ClusterError if the address is taken or may not be used.
         """
+        _allow(self._socket, address)
         try:
-            self._socket.bind(address.replace(":0", ":*") if address.endswith(":0") else address)
+            self._socket.bind(f"{address[:-1]}*" if address.endswith(":0") else address)
         except zmq.ZMQError as error:
             raise ClusterError(
                 f"cannot listen on {address}: {os.strerror(error.errno or 0)}",
                 hint="another process has it; choose another port, or 0 for a free one",
             ) from error
         endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        return int(endpoint.rsplit(":", 1)[1]) if endpoint.startswith("tcp://") else 0
+        return int(endpoint.rsplit(":", 1)[1]) if endpoint.startswith(TCP) else 0
 
     def receive(self, limit: int) -> Iterator[tuple[bytes, list[bytes]]]:
         """Up to ``limit`` messages that wait, as (identity, frames)."""
@@ -155,9 +156,10 @@ class Dialled:
         self._socket.setsockopt(zmq.SNDHWM, most)
         if keys is not None:
             introduce(self._socket, keys, peer)
-        if (proxy := os.environ.get(PROXY)) and address.startswith(_TCP):
+        _allow(self._socket, address)
+        if (proxy := os.environ.get(PROXY)) and address.startswith(TCP):
             self._socket.setsockopt_string(zmq.SOCKS_PROXY, proxy)
-            address = f"{_TCP}{identity.decode()}.{address.removeprefix(_TCP)}"  # tells the proxy who dials
+            address = f"{TCP}{identity.decode()}.{address.removeprefix(TCP)}"  # tells the proxy who dials
         self._socket.connect(address)
 
     def receive(self, limit: int) -> Iterator[list[bytes]]:
@@ -255,6 +257,12 @@ class Poller:
 _EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
 _WAIT_NOT = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
+
+
+def _allow(socket: zmq.Socket[bytes], address: str) -> None:
+    """IPv6, for an address of it only: for names, ZeroMQ would then prefer it to an IPv4 at which somebody listens."""
+    if address.startswith(IPV6):
+        socket.setsockopt(zmq.IPV6, 1)
 
 
 def _send(socket: zmq.Socket[bytes], frames: Message) -> None:

@@ -14,7 +14,6 @@ from ardea.transport import ipc_address
 LAST_SCRAPE = 75.0
 """Seconds that a master's pod stays at most after the end, for a Prometheus that scrapes each minute or more often."""
 _KEYS = ("--keys", str(layout.KEY_MOUNT))
-_ALL_INTERFACES = "0.0.0.0"  # noqa: S104 -- probes and Prometheus come from outside of the pod
 
 
 def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
@@ -27,7 +26,7 @@ def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
     )  # fmt: skip
     return {
         TOPOLOGY_MASTER: ProcessSpec(TOPOLOGY_MASTER, argv, cores=1, leads=True),
-        METRICS_MANAGER: _metrics_manager(folder, topology_id, number, "--last-scrape", f"{LAST_SCRAPE:g}"),
+        METRICS_MANAGER: _metrics_manager(folder, topology_id, number, ip, "--last-scrape", f"{LAST_SCRAPE:g}"),
     }
 
 
@@ -51,7 +50,7 @@ def container(
 
     return {
         STREAM_MANAGER: ProcessSpec(STREAM_MANAGER, manager, cores=1),
-        METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
+        METRICS_MANAGER: _metrics_manager(folder, topology_id, number, ip),
         **{called[i.task]: instance(i) for i in plan.instances},
     }
 
@@ -70,12 +69,13 @@ def supervisor(topology_id: str, number: int, process: str, *, led: bool = False
     ]  # fmt: skip
 
 
-def _metrics_manager(folder: Path, topology_id: str, number: int, *more: str) -> ProcessSpec:
+def _metrics_manager(folder: Path, topology_id: str, number: int, ip: str, *more: str) -> ProcessSpec:
     own = layout.process_folder(topology_id, number, METRICS_MANAGER)
+    everywhere = "::" if ":" in ip else "0.0.0.0"  # noqa: S104 -- probes and Prometheus come from outside of the pod
     argv = _module(
         "ardea.metrics_manager",
         "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
-        "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS, *more,
+        "--address", _address("metrics"), "--host", everywhere, *_KEYS, *more,
     )  # fmt: skip
     return ProcessSpec(METRICS_MANAGER, argv, cores=1)
 

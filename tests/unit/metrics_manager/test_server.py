@@ -31,8 +31,8 @@ def manager() -> Iterator[MetricsManager]:
     assert [t for t in set(threading.enumerate()) - before if t.name == "metrics-http"] == []
 
 
-def get(port: int, path: str) -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    connection = HTTPConnection(host, port, timeout=20)
     try:
         connection.request("GET", path)
         response = connection.getresponse()
@@ -54,6 +54,11 @@ def test_scrapes_see_the_latest_of_every_process(manager):
         assert (sample.name, sample.value) == ("ardea_spout_pending_tuples", value)
         labels = {"topology": "words", "topology_id": "words-1", "container": "1", "component": "count", "task": "1"}
         assert sample.labels == labels
+
+
+def test_a_pod_with_an_address_of_ipv6_is_scraped_there_and_at_any_other(manager, ipv6):
+    port = manager.serve(0, "::")
+    assert [get(port, "/healthz", host) for host in (ipv6, "127.0.0.1")] == [(200, "ok\n")] * 2
 
 
 def test_types_and_help_come_from_the_table_and_no_created_series(manager):

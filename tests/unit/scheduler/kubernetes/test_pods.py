@@ -397,3 +397,16 @@ def test_what_stands_twice_is_written_twice(prepared):
 
 def test_without_an_owner_none_is_named(prepared):
     assert not any("ownerReferences" in job["metadata"] for job in pods.jobs(prepared().inputs, None))
+
+
+@pytest.mark.parametrize(("ip", "everywhere"), [("10.0.0.1", "0.0.0.0"), ("fd00::5", "::")])
+def test_managers_listen_at_the_address_of_the_pod_and_metrics_at_all_of_its_kind(prepared, ip, everywhere):
+    (plan,) = prepared().inputs.containers[:1]
+
+    def host(specification):
+        return specification.argv[specification.argv.index("--host") + 1]
+
+    for made in (processes.master("sums-1", ip), processes.container("sums-1", plan, ip)):
+        hosts = {name: host(each) for name, each in made.items() if "--host" in each.argv}
+        assert hosts.pop("metrics-manager") == everywhere
+        assert [*hosts.values()] == [ip]
