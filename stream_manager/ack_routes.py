@@ -35,7 +35,7 @@ class AckRoutes:
 
     def dropped(self, header: Header, frames: Sequence[bytes], now: float) -> None:
         """A batch that cannot go on: its trees are lost."""
-        self._statistics.dropped_stale += 1
+        self._statistics.dropped_stale += header.rows
         if header.ids:
             self._report(LOST, column(frames[-2]), now)
 

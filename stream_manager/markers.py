@@ -10,7 +10,6 @@ from ardea.protocol.wire_pb2 import WATERMARK, Header
 from ardea.stream_manager.inputs import Inputs
 from ardea.stream_manager.members import Members
 from ardea.stream_manager.output_credit import Outputs
-from ardea.stream_manager.settings import ManagerStatistics
 
 Batch = tuple[Header, Sequence[bytes]]
 
@@ -24,13 +23,11 @@ class Markers:
         members: Members,
         inputs: Inputs,
         outputs: Outputs,
-        statistics: ManagerStatistics,
     ) -> None:
         self._channels = channels
         self._members = members
         self._consumers = inputs.consumers
         self._outputs = outputs
-        self._statistics = statistics
 
     def spread(self, header: Header, now: float) -> None:
         """One of a local task: it goes to each container at once, but for the tasks whose rows wait here."""
@@ -89,5 +86,3 @@ class Markers:
             if target in self._consumers and self._consumers[target].life == life:
                 marker.target = target
                 instances[target].send(Lane.DATA, marker)
-            else:
-                self._statistics.dropped_stale += 1

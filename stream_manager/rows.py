@@ -44,7 +44,7 @@ class Rows:
         self._consumers = inputs.consumers
         self._lives = members.lives
         self._epochs = Epochs()
-        self._markers = Markers(self.channels, members, inputs, outputs, statistics)
+        self._markers = Markers(self.channels, members, inputs, outputs)
         self._holding: set[int] = set()  # tasks for which something waits, or has until lately
         self._named: set[int] = set()  # containers whose managers heard last that something waits
         self._demanded: dict[int, int] = {}  # task -> held rows that its manager was told of

@@ -9,12 +9,13 @@ from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.ids import column
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import CREDITS, Address, Header, Plan
+from ardea.protocol.wire_pb2 import CREDITS, MARKER, Address, Header, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.stream_manager.gauges import Gauges
 from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
+from tests.unit.stream_manager.mesh import Mesh
 
 
 class Pair(Topology):
@@ -59,6 +60,20 @@ def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_go
     assert not manager.members.peers
     gauges.read(manager, 32.0)
     assert dropped.value == 3
+
+
+def test_dropped_tuples_are_rows_and_no_markers():
+    """All are for a life of the task that is over when they arrive."""
+    mesh = Mesh(2)
+    mesh.begins(*mesh.plan.tasks)
+    spout, reader = mesh.tasks(1, "rows")[0], mesh.tasks(2, "keep")[0]
+    for rows in (5, 7):
+        mesh.emits(spout, reader, rows)
+    mesh.from_task(spout, Header(kind=MARKER, source=spout, round=7, epoch=1), lane=Lane.DATA)
+    mesh.begins(reader, life=2)
+    registry = Registry(Identity("many-1", 2, "stream-manager"))
+    Gauges(registry).read(mesh.managers[2], mesh.now)
+    assert registry.counter("ardea_stmgr_tuples_dropped_total", reason="stale").value == 5 + 7
 
 
 def test_what_was_counted_of_a_task_that_left_stays_and_goes_on_when_it_is_back():
