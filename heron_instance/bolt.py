@@ -255,7 +255,7 @@ class BoltRunner:
         instruments, emitted, count = self._env.instruments, self.emitted, end - start
         if count:
             per_row = elapsed / count
-            self._per_row += 0.3 * (per_row - self._per_row)
+            self._per_row += 0.3 * (max(per_row, 1e-8) - self._per_row)
             instruments.execute.observe(per_row, count)
             instruments.executed(batch.component, batch.stream).value += count
         if self._bolt.auto_ack:

@@ -138,3 +138,20 @@ def test_a_long_call_that_emits_nothing_is_followed_by_a_pause():
         pauses.append(round(wake - made.now, 6))
         made.now = wake
     assert pauses == [0.001, 0.002, 0.004, 0.008]
+
+
+class Free(Bolt):
+    outputs = ["n"]
+    seen = 0
+
+    def process(self, tup):
+        self.seen += 1
+
+
+def test_a_bolt_whose_tuples_take_no_time_goes_on():
+    """As in a simulated cluster with a cost of 0: as many tuples fit into a slice as there are."""
+    made = bench(Free)
+    for number in range(3000):
+        made.arrives([(number,)])
+        made.turn()
+    assert made.component.seen == 3000
