@@ -89,12 +89,17 @@ class MasterProcess:
                 self._sockets.tell_metrics(self._gauges.snapshot())
             if (lease := standby.attempt()) is not None:
                 return lease
-            if standby.unknown and not self._wanted():
+            if standby.unknown and not self._is_wanted():
                 return None
             self._sockets.poller.wait(STANDBY_LOOKS_EVERY, lambda: self.exit_code is not None)
             for _ in self._sockets.receive():
                 pass  # nobody who has business with a master knows this port
         return None
+
+    def _is_wanted(self) -> bool:
+        """The answer may take longer than the supervisor waits for a beat."""
+        with parent_link.beating(in_user_code=False):
+            return self._wanted()
 
     def _location(self, term: int) -> MasterLocation:
         supervisor = os.environ.get("ARDEA_SUPERVISOR_ID")
@@ -163,7 +168,7 @@ class MasterProcess:
         signal.signal(signal.SIGTERM, lambda *_: self.stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         lease = self._stand_by()
-        if lease is None or not self._wanted():
+        if lease is None or not self._is_wanted():
             self._close()
             return self.exit_code or ExitCode.TEMPORARY
         self._master = self._begin()

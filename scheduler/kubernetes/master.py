@@ -54,9 +54,9 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
     if code == ExitCode.REPLACED:
         parent_link.report(DISOWNED)
         return code
-    if code != ExitCode.OK and root_object.wanted():
-        return code
     with parent_link.beating(in_user_code=False):
+        if code != ExitCode.OK and root_object.wanted():
+            return code
         verdict = root_object.conclude()
         if code == ExitCode.OK:
             wait_for_last_scrape(layout.process_folder(definition.topology, MASTER_CONTAINER, METRICS_MANAGER))
@@ -113,7 +113,8 @@ def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: Manifes
         try:
             return process.run()
         finally:
-            keeper.stop()
+            with parent_link.beating(in_user_code=False):
+                keeper.stop()
 
 
 def main() -> int:
