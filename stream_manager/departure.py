@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from ardea.plan.names import LEAVING, LEFT
+from ardea.plan.names import LEFT
 from ardea.stream_manager.shell import Shell
+from ardea.supervision.records import LEAVING
 
 LOOK = 1.0
 """Seconds between two looks for the first."""
@@ -27,9 +28,17 @@ class Departure:
             return self._next
         self._next = now + LOOK
         with contextlib.suppress(OSError):  # no descriptor is free, for example: it looks again
-            if not self._shell.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
+            if not any(self._folder.parent.glob(f"*/{LEAVING}")):
+                self._stay()
+            elif not self._shell.departs:
                 self._shell.depart()
             if self._shell.may_leave:
                 (self._folder / LEFT).touch()
                 self._left = True
         return self._next
+
+    def _stay(self) -> None:
+        """Takes back what this life has said, or a former one: only one container was to end, and it is back."""
+        self._shell.stay()
+        (self._folder / LEFT).unlink(missing_ok=True)
+        self._left = False

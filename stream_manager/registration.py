@@ -117,6 +117,12 @@ class Registrar:
         if self._master is not None:
             self._master.outbox.newest("leaving", Header(kind=LEAVING), [])
 
+    def stay(self) -> None:
+        """No master is asked any more; one that was lets the spouts go on after a while."""
+        self.departs = False
+        if self._master is not None:
+            self._master.outbox.withdraw("leaving")
+
     @property
     def link(self) -> Link | None:
         """To the master that was found last."""

@@ -234,6 +234,11 @@ class Shell:
         """Asks the master, and each that follows it, for the order to leave."""
         self.registrar.depart()
 
+    def stay(self) -> None:
+        """Takes that back: the container is not ended."""
+        self.registrar.stay()
+        self._may_leave = False
+
     @property
     def may_leave(self) -> bool:
         """Nothing is on its way to this container; where no master answers, there is nobody to wait for."""

@@ -12,11 +12,8 @@ CONTAINERS = f"{_CONTAINER}*"
 """The pattern of :func:`container_name`."""
 DRPC_LABEL = "drpc.ardea.dev/"
 """Begins the label of a component that serves a function of DRPC, whose name follows."""
-LEAVING, LEFT = "leaving", "left"
-"""Files of a container that is about to be ended: a process is told to end, and the manager has emptied the container.
-
-They lie in the folder of the process, and in the manager's.
-"""
+LEFT = "left"
+"""A file in the manager's folder: the container is about to be ended, and the manager has emptied it."""
 
 
 def container_name(number: int) -> str:

@@ -28,6 +28,8 @@ class Folder:
     def take(self) -> bool:
         """Whether the folder is this supervisor's now; False: a process of a former one still lives.
 
+        One that starts is not about to be ended, whatever was said of the former one.
+
         Raises:
             OSError: the folder cannot be written.
         """
@@ -39,6 +41,7 @@ class Folder:
         except BlockingIOError:
             return False
         self.beat()
+        (self.path / records.LEAVING).unlink(missing_ok=True)
         return True
 
     def beat(self) -> None:

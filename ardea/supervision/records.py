@@ -5,6 +5,7 @@ reasons/NAME         what the present life of the process left as its reason to 
 exits/NAME.jsonl     its last 20 ends
 status.json          every process now
 lock                 held by the supervisor and its processes; touched each second while the supervisor runs
+leaving              left by others: this supervisor is about to be ended, with all of its pod
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ardea.supervision.spec import RESTARTED
 
 KEPT_EXITS = 20
 LOCK = "lock"
+LEAVING = "leaving"
 STATUS = "status.json"
 EXITS = "exits"
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from ardea.config import Settings
 from ardea.errors import UserError
-from ardea.plan.names import LEAVING, LEFT, MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
+from ardea.plan.names import LEFT, MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
 from ardea.scheduler.kubernetes import access, layout, names, pod_spec, processes
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, VOLUMES, Extras, ManifestInputs
 from ardea.state.address import CREDENTIAL
-from ardea.supervision.records import LOCK
+from ardea.supervision.records import LEAVING, LOCK
 
 Manifest = dict[str, Any]
 Owner = Manifest | None
@@ -315,13 +315,14 @@ def _instance(
 def _wait_for_rest(inputs: ManifestInputs, number: int, folder: Path) -> str:
     """Lets the stream manager know, and waits until nothing is on its way to the container any more.
 
-    Where the supervisor stands still, it is liveness that ends this container alone: the pod does not leave.
+    Where the supervisor stands still, it is liveness that ends this container alone: the pod does not leave.  Where
+    only the probe took too long, the next supervisor removes what this has said.  One that has just been started may
+    remove it, too, in a pod that does leave: so it is said again and again.
     """
     left = layout.process_folder(inputs.id, number, STREAM_MANAGER) / LEFT
     looks = max(1, round(inputs.settings.emptying_secs / _LOOK))
-    look = f"[ -e {shlex.quote(str(left))} ] && exit; sleep {_LOOK}"
-    leave = f"touch {shlex.quote(str(folder / LEAVING))}; for _ in $(seq {looks}); do {look}; done"
-    return f"{_is_alive(folder)} || exit 0; {leave}"
+    look = f"touch {shlex.quote(str(folder / LEAVING))}; [ -e {shlex.quote(str(left))} ] && exit; sleep {_LOOK}"
+    return f"{_is_alive(folder)} || exit 0; for _ in $(seq {looks}); do {look}; done"
 
 
 def _resources(needs: Resource, settings: Settings) -> Manifest:

@@ -18,6 +18,9 @@ class Asks:
     def depart(self):
         self.departs = True
 
+    def stay(self):
+        self.departs = self.may_leave = False
+
 
 @pytest.fixture
 def shell():
@@ -48,6 +51,27 @@ def test_it_asks_within_a_second_and_says_at_once_that_it_may_leave(tmp_path, de
     assert departure.look(11.2) == 11.2 + LOOK
     assert left(tmp_path)
     assert departure.look(11.3) == 11.2 + LOOK
+
+
+def test_a_container_that_is_back_does_not_leave(tmp_path, departure, shell):
+    """A probe that took too long has ended one container of the pod, which is emptied when it is deleted later."""
+    (tmp_path / "count-0" / LEAVING).touch()
+    departure.look(10.0)
+    shell.may_leave = True
+    departure.look(10.1)
+    assert left(tmp_path)
+    (tmp_path / "count-0" / LEAVING).unlink()
+    departure.look(11.1)
+    assert (shell.departs, left(tmp_path)) == (False, False)
+    (tmp_path / "count-0" / LEAVING).touch()
+    departure.look(12.1)
+    assert (shell.departs, left(tmp_path)) == (True, False)
+
+
+def test_what_a_former_life_has_said_is_taken_back(tmp_path, departure):
+    (tmp_path / "stream-manager" / LEFT).touch()
+    departure.look(10.0)
+    assert not left(tmp_path)
 
 
 @pytest.mark.parametrize("fails", ["glob", "touch"])

@@ -11,7 +11,7 @@ from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol import incarnations
 from ardea.protocol.plan_changes import difference
-from ardea.protocol.wire_pb2 import HELLO, PLAN, REFUSED, REGISTER, Header, Hello, Plan, Refusal
+from ardea.protocol.wire_pb2 import HELLO, LEAVING, PLAN, REFUSED, REGISTER, Header, Hello, Plan, Refusal
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.applicant import Applicant
@@ -114,6 +114,17 @@ def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master, ap
     registrar.leave()
     hello = Hello.FromString(master.heard[-1][1][0])
     assert (hello.leaving, hello.admission) == (True, 4)
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_master_that_is_found_later_is_asked_by_a_container_that_still_leaves(registrar, master, stays):
+    registrar.depart()
+    if stays:
+        registrar.stay()
+    master.says(HELLO, ME, Hello(protocol=PROTOCOL))
+    registrar.receive(0.1)
+    registrar.tick(0.2)
+    assert (LEAVING in master.kinds) is not stays
 
 
 @pytest.mark.parametrize("number", [0, UNNUMBERED, PROTOCOL + 1])

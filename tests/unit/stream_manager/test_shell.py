@@ -126,6 +126,17 @@ def test_it_may_leave_when_its_master_says_so_of_its_container_and_it_has_asked(
     assert shell.may_leave
 
 
+def test_one_that_stays_after_all_asks_and_waits_anew_when_it_leaves(outside):
+    shell = outside.shell
+    shell.depart()
+    outside.orders(1.1, kind=LEAVE, containers=[2])
+    shell.stay()
+    outside.orders(1.2, kind=LEAVE, containers=[2])
+    assert (shell.departs, shell.may_leave) == (False, False)
+    shell.depart()
+    assert (shell.departs, shell.may_leave) == (True, False)
+
+
 def test_where_no_master_answers_it_need_not_wait():
     outside = Outside()
     outside.master = None

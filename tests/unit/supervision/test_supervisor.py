@@ -25,6 +25,15 @@ def test_names_must_differ_and_there_must_be_one(tmp_path, names):
         Supervisor([ProcessSpec(name, ("x",)) for name in names], tmp_path)
 
 
+def test_a_supervisor_that_starts_is_not_about_to_be_ended(tmp_path):
+    """No container is started in a pod that is deleted; the hook of the one before has run."""
+    folder = Folder(tmp_path)
+    (tmp_path / records.LEAVING).touch()
+    assert folder.take()
+    assert not (tmp_path / records.LEAVING).exists()
+    folder.close()
+
+
 def test_a_supervisor_that_starts_many_beats_meanwhile(tmp_path, monkeypatch):
     """It is a child itself: of one that takes ten seconds without a beat for its end."""
     now, beats, touches = 0.0, [0.0], [0.0]

@@ -211,6 +211,23 @@ def test_a_container_that_ends_because_its_supervisor_stands_still_says_nothing_
     assert not (folder / container["name"] / "leaving").exists()
 
 
+def test_a_task_that_is_to_end_says_so_until_it_may(prepared, tmp_path):
+    """Its supervisor, if it has just begun, removes what the hook before it has left."""
+    job = jobs(prepared)[2]
+    container = pod(job)["containers"][0]
+    own = tmp_path / job["metadata"]["name"] / container["name"]
+    left, begun = own.parent / "stream-manager" / "left", tmp_path / "begun"
+    meanwhile = f"if [ -e {begun} ]; then touch {left}; else touch {begun}; rm {own}/leaving; fi"
+    command = container["lifecycle"]["preStop"]["exec"]["command"]
+    command[2] = command[2].replace("sleep 0.2", meanwhile)
+    _, run = hook_in(job, container, tmp_path)
+    left.unlink()
+    (own / "lock").touch()
+    run()
+    assert begun.exists()
+    assert (own / "leaving").exists()
+
+
 def test_liveness_fails_when_the_supervisor_has_touched_nothing_for_long(prepared, tmp_path):
     job = jobs(prepared)[2]
     for name, container in containers(job).items():
