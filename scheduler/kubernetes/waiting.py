@@ -70,9 +70,16 @@ def trouble_of(pod: Manifest) -> str:
 def refusals(cluster: Objects, jobs: Iterable[Manifest], pods: Iterable[Manifest]) -> dict[str, str]:
     """What the cluster said when it refused a Job's pod (a quota, Pod Security), by the name of the Job.
 
-    Only Jobs that have no pod and are to have one are asked for, and only then anything is asked.
+    Only Jobs that have no living pod and are to have one are asked for, and only then anything is asked.  What was said
+    before a pod of the Job was made, which has died since, is over.
     """
-    having = {pod["metadata"]["labels"].get(names.JOB) for pod in pods}
+    having: set[str] = set()
+    died: dict[str, str] = {}
+    for pod in pods:
+        if (seen := pod_seen(pod)).over:
+            died[seen.job] = max(died.get(seen.job, ""), str(pod["metadata"]["creationTimestamp"]))
+        else:
+            having.add(seen.job)
     without = {
         job["metadata"]["uid"]: str(job["metadata"]["name"])
         for job in jobs
@@ -80,10 +87,17 @@ def refusals(cluster: Objects, jobs: Iterable[Manifest], pods: Iterable[Manifest
     }
     if not without:
         return {}
-    events = [event for event in cluster.list("Event") if event.get("reason") == "FailedCreate"]
-    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")))
-    said = {event["involvedObject"].get("uid"): str(event.get("message", "")) for event in events}
-    return {name: said[uid] for uid, name in without.items() if uid in said}
+    events = [
+        (str(event.get("lastTimestamp") or event.get("eventTime")), event)
+        for event in cluster.list("Event")
+        if event.get("reason") == "FailedCreate"
+    ]
+    said = {}
+    for at, event in sorted(events, key=lambda each: each[0]):
+        name = without.get(event["involvedObject"].get("uid"))
+        if name is not None and at > died.get(name, ""):
+            said[name] = str(event.get("message", ""))
+    return said
 
 
 class Waiter:

@@ -425,3 +425,7 @@ def test_pods_that_are_refused_are_told(cluster, prepared):
         {"kind": "Pod", "metadata": {"name": "p", "labels": {"batch.kubernetes.io/job-name": "sums-master-1"}}}
     )
     assert refusals(cluster, jobs, cluster.list("Pod")) == {}
+    cluster.patch("Pod", "p", {"status": {"phase": "Failed"}})  # its node was short of memory, and keeps it
+    assert refusals(cluster, jobs, cluster.list("Pod")) == {}, "what was said before it"
+    refuse(cluster, "sums-master-1", "exceeded quota: small, again", "2999-01-01T00:00:00Z")
+    assert refusals(cluster, jobs, cluster.list("Pod")) == {"sums-master-1": "exceeded quota: small, again"}
