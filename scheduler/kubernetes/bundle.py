@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from ardea.errors import NotFound, UserError
+from ardea.errors import NotFound, UserError, is_text, printable
 from ardea.scheduler.kubernetes.manifest_inputs import MAX_BYTES, Bundle
 
 LARGEST_SHOWN = 5
@@ -29,11 +29,12 @@ def import_root(file: Path) -> Path:
 def pack(file: Path, include: Iterable[str] = ()) -> Bundle:
     """All Python files below the import root of ``file``, and what ``include`` names (patterns below that root).
 
-    Left out are hidden folders, ``__pycache__``, virtual environments, and files and folders that cannot be read.
+    Left out are hidden folders, ``__pycache__``, virtual environments, and files and folders that cannot be read, or
+    whose name is no UTF-8.
 
     Raises:
         NotFound: a pattern matches nothing.
-        UserError: it is none, or names a file that cannot be read, or the archive is too large.
+        UserError: it is none, or names a file that cannot be read or packed, or the archive is too large.
     """
     root = import_root(file)
     chosen = {path.relative_to(root): path for path in _python_files(root)}
@@ -93,6 +94,11 @@ def _matching(root: Path, pattern: str) -> list[Path]:
             hint=_PATTERNS,
         ) from None
     for path in found:
+        if not is_text(str(path.relative_to(root))):
+            raise UserError(
+                f"--include {pattern}: {printable(path)} has a name that is no UTF-8; nothing was submitted",
+                hint="rename it, or leave it out of the pattern",
+            )
         if not os.access(path, os.R_OK):
             raise UserError(
                 f"--include {pattern}: {path} may not be read; nothing was submitted",
@@ -106,6 +112,8 @@ def _matching(root: Path, pattern: str) -> list[Path]:
 def _python_files(folder: Path) -> list[Path]:
     found = []
     for path in sorted(folder.iterdir()):
+        if not is_text(path.name):
+            continue  # no import statement could name it
         if path.is_dir():
             if not (path.name.startswith(".") or path.name == "__pycache__" or path.is_symlink()):
                 with contextlib.suppress(PermissionError):  # nobody could import from there, either

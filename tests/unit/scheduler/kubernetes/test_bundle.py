@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from pathlib import Path
@@ -97,6 +98,17 @@ def test_files_that_cannot_be_read_are_left_out_unless_they_are_named(project, t
     assert set(files(tmp_path / "there")) == {"top.py", "helpers/__init__.py"}
     with pytest.raises(UserError, match=r"--include data/\*: .*/data/list.csv may not be read; nothing was submitted"):
         bundle.pack(project / "top.py", ["data/*"])
+
+
+@pytest.mark.parametrize(("name", "pattern"), [(b"caf\xe9.py", "caf*.py"), (b"caf\xe9/module.py", "caf*/*.py")])
+def test_files_whose_name_is_no_utf_8_are_left_out_unless_they_are_named(project, tmp_path, name, pattern):
+    path = project / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    bundle.unpack(bundle.pack(project / "top.py").data, tmp_path / "there")
+    assert set(files(tmp_path / "there")) == {"top.py", "helpers/__init__.py", "helpers/words.py"}
+    with pytest.raises(UserError, match=r"--include caf.*: .*/caf\\udce9.* has a name that is no UTF-8; nothing was"):
+        bundle.pack(project / "top.py", [pattern])
 
 
 def test_equal_files_are_equal_bundles_and_unpacking_can_be_repeated(project, tmp_path):
