@@ -12,40 +12,41 @@ from ardea.scheduler.schedulers import Check
 
 OLDEST = (1, 31)
 """Native sidecars and pod failure policies as topologies need them."""
+
+
+def _each(resource: str, *verbs: str, part: str = "") -> tuple[tuple[str, str, str], ...]:
+    return tuple((verb, resource, part) for verb in verbs)
+
+
+_ASKS = (*_each("configmaps", "get"), *_each("pods", "list"), *_each("pods", "get", "create", part="exec"))
+"""A master, by a program in its pod: the connection is made by GET."""
 RIGHTS = {
     "submit": (
-        ("create", "configmaps", ""),
-        ("patch", "configmaps", ""),
-        ("get", "secrets", ""),
-        ("create", "secrets", ""),
-        ("patch", "secrets", ""),
-        ("patch", "jobs", ""),
+        *_each("configmaps", "get", "list", "create", "patch", "delete"),
+        *_each("secrets", "get", "list", "create", "patch", "delete"),
+        *_each("jobs", "list", "create", "patch", "delete"),
+        *_each("pods", "list"),
+        *_each("events", "list"),
     ),
     "list, describe": (
-        ("list", "configmaps", ""),
-        ("list", "jobs", ""),
-        ("list", "pods", ""),
-        ("list", "events", ""),
-        ("list", "leases", ""),
+        *_each("configmaps", "list"),
+        *_each("jobs", "list"),
+        *_each("pods", "list"),
+        *_each("events", "list"),
+        *_each("leases", "get", "list"),
     ),
-    "logs": (("get", "pods", "log"),),
-    "top, activate, restart, debug": (("create", "pods", "exec"),),
+    "logs": _each("pods", "get", part="log"),
+    "top, activate, restart, debug": _ASKS,
     "update": (
-        ("create", "configmaps", ""),
-        ("patch", "configmaps", ""),
-        ("delete", "configmaps", ""),
-        ("create", "secrets", ""),
-        ("patch", "secrets", ""),
-        ("delete", "secrets", ""),
-        ("list", "secrets", ""),
-        ("create", "pods", "exec"),
+        *_ASKS,
+        *_each("configmaps", "list", "create", "patch", "delete"),
+        *_each("secrets", "get", "list", "create", "patch", "delete"),
     ),
     "kill": (
-        ("delete", "configmaps", ""),
-        ("list", "secrets", ""),
-        ("patch", "configmaps", ""),
-        ("patch", "jobs", ""),
-        ("patch", "secrets", ""),
+        *_each("configmaps", "get", "list", "patch", "delete"),
+        *_each("secrets", "list", "patch"),
+        *_each("jobs", "list", "patch"),
+        *_each("pods", "list"),
     ),
 }
 _GROUPS = {"jobs": "batch", "leases": "coordination.k8s.io"}

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ardea import __version__
+from ardea.scheduler.kubernetes.doctor import RIGHTS
 from ardea.scheduler.kubernetes.manifest_file import CHART as CHART_DEFAULTS
 from ardea.scheduler.kubernetes.manifest_file import read_defaults
 from tests.unit.helm.charts import (
@@ -144,6 +145,17 @@ def test_masters_have_the_rights_that_they_use_and_containers_none():
     assert container["automountServiceAccountToken"] is False
     bound = {s["name"] for binding in of_kind(objects, "RoleBinding") for s in binding["subjects"]}
     assert bound == {"streams-ardea-master", "streams-ardea-test", "streams-ardea-uninstall"}
+
+
+def test_submitters_have_the_rights_that_verbs_use():
+    held = {
+        (verb, resource)
+        for rule in render()["Role", "streams-ardea-submitter"]["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    used = {(verb, f"{resource}/{part}".rstrip("/")) for row in RIGHTS.values() for verb, resource, part in row}
+    assert used - held == set()
 
 
 def test_defaults_of_topologies():
