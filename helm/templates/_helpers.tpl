@@ -22,16 +22,21 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
-{{/* (dict "root" $ "component" "zookeeper"): labels of an object. */}}
-{{- define "ardea.labels" -}}
+{{/* (dict "root" $ "component" "zookeeper"): labels that are the same in each version of the chart. */}}
+{{- define "ardea.lastingLabels" -}}
 {{ include "ardea.selectorLabels" . }}
 app.kubernetes.io/part-of: ardea
-app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- with .root.Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
+{{- end }}
+
+{{/* (dict "root" $ "component" "zookeeper"): labels of an object. */}}
+{{- define "ardea.labels" -}}
+{{ include "ardea.lastingLabels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{/* (dict "root" $ "component" ... "name" ... "labels" {} "annotations" {}): name, namespace, labels, annotations. */}}

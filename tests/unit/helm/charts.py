@@ -26,19 +26,19 @@ class RefusedError(Exception):
 
 
 @functools.cache
-def manifest(*arguments: str, helm: str | None = HELM) -> str:
+def manifest(*arguments: str, helm: str | None = HELM, chart: Path = CHART) -> str:
     """What `helm template streams helm/ ARGUMENTS` prints, for the namespace ``prod``."""
-    command = [helm or "helm", "template", "streams", str(CHART), "--namespace", "prod", "--kube-version", VERSION]
+    command = [helm or "helm", "template", "streams", str(chart), "--namespace", "prod", "--kube-version", VERSION]
     ended = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=30)
     if ended.returncode:
         raise RefusedError(ended.stderr)
     return ended.stdout
 
 
-def render(*arguments: str) -> dict[tuple[str, str], Object]:
+def render(*arguments: str, chart: Path = CHART) -> dict[tuple[str, str], Object]:
     """The objects by kind and name, each at most once."""
     found: dict[tuple[str, str], Object] = {}
-    for thing in yaml.load_all(manifest(*arguments), Loader=yaml.CSafeLoader):
+    for thing in yaml.load_all(manifest(*arguments, chart=chart), Loader=yaml.CSafeLoader):
         if thing is not None:
             key = thing["kind"], thing["metadata"]["name"]
             assert key not in found, f"{key} is rendered twice"

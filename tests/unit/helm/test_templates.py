@@ -224,6 +224,27 @@ def test_a_change_of_the_configuration_restarts_the_servers():
     assert checksum() == checksum("--set", "topology.masterReplicas=3")
 
 
+def test_another_version_of_the_chart_restarts_no_server(tmp_path):
+    other = tmp_path / "helm"
+    shutil.copytree(CHART, other)
+    about = (other / "Chart.yaml").read_text()
+    (other / "Chart.yaml").write_text(re.sub("(?m)^(version|appVersion):.*$", r"\1: 99.0.0", about))
+    values = "--values", str(CHART / "ci" / "everything-values.yaml")
+    now, then = (render(*values, chart=each)["StatefulSet", "streams-zookeeper"] for each in (CHART, other))
+    assert now["metadata"] != then["metadata"]
+    assert now["spec"]["template"] == then["spec"]["template"]
+
+
+def test_numbers_of_the_servers_settings_are_written_out(tmp_path):
+    """Helm reads each number of a file of values as a float."""
+    values = tmp_path / "values.yaml"
+    extra = {"maxSessionTimeout": 3600000, "fsync.warningthresholdms": 0.5, "quiet": True, "text": "a=b"}
+    values.write_text(json.dumps({"zookeeper": {"extraConfig": extra}}))
+    config = render("--values", str(values))["ConfigMap", "streams-ardea-zookeeper"]["data"]["zoo.cfg"].splitlines()
+    written = {"maxSessionTimeout=3600000", "fsync.warningthresholdms=0.5", "quiet=true", "text=a=b"}
+    assert written <= set(config)
+
+
 def test_the_tests_account_has_rights_while_the_test_runs_and_its_pod_stays_for_its_log():
     objects = render()
     hooks = {

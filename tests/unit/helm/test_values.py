@@ -70,6 +70,12 @@ def test_the_readme_lists_every_value():
     assert listed == set(leaves(VALUES))
 
 
+def test_each_alert_can_be_disabled():
+    rule = SCHEMA["properties"]["monitoring"]["properties"]["prometheusRule"]["properties"]
+    files = "".join(path.read_text() for path in (CHART / "files" / "rules").glob("*.yaml"))
+    assert sorted(rule["disabled"]["items"]["enum"]) == sorted(re.findall(r"- alert: (\w+)", files))
+
+
 @needs_helm
 @pytest.mark.parametrize(
     ("setting", "named"),
