@@ -19,7 +19,7 @@ from tests.process.waiting import alive, eventually
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.thorough,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux"),
 ]
 SIZES = [(80, 24), (160, 50)]

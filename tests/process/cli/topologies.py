@@ -279,7 +279,7 @@ class Talks(Endless):
 
 class Floods(Bolt):
     def process(self, tup):
-        print("a line\n" * 10_000)
+        print("a line\n" * 1_000)
 
 
 class Flood(Topology):

@@ -18,7 +18,7 @@ WARM = TIMEOUT / 2
 
 @pytest.mark.soak
 @pytest.mark.parametrize("cost", size([0.02], [0.002, 0.02, 0.1]))
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_nothing_times_out_behind_a_slow_bolt_and_that_is_never_idle(tmp_path, cost):
     settings = {"topology.stmgrs": 2, "topology.message.timeout.secs": TIMEOUT, "test.seconds": cost}
     with Running("behind.py:Behind", tmp_path, settings) as topology:

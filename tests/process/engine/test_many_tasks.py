@@ -6,7 +6,7 @@ import pytest
 
 from tests.process.engine.running import Running
 
-pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 def test_they_all_start_each_once_and_end(tmp_path):

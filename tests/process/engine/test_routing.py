@@ -60,7 +60,7 @@ def test_frames_for_the_same_container_cross_no_link_and_others_one_once(tmp_pat
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_links_grow_with_containers_not_with_instances(tmp_path):
     """Four managers hold the same number of connections with 8 and with 16 (soak: 40) instances."""
     for instances in (8, size(16, 40)):

@@ -45,10 +45,11 @@ def test_every_input_is_processed_at_least_once_whoever_is_killed(tmp_path, monk
             return all(topology.total("pending", f"numbers-{n}") >= 0.8 * PENDING for n in (0, 1))
 
         def works_again():
-            topology.grows("executed", "arrived", 2 * PENDING)
+            more = {("executed", "arrived"): 2 * PENDING}
             for n in (0, 1):
-                topology.grows("acked", f"numbers-{n}", PENDING)
-                topology.grows("executed", f"through-{n}", PENDING)
+                more |= {("acked", f"numbers-{n}"): PENDING, ("executed", f"through-{n}"): PENDING}
+            goals = {what: topology.total(*what) + by for what, by in more.items()}
+            topology.until(lambda: all(topology.total(*what) >= goal for what, goal in goals.items()), f"{more} more")
 
         works_again()
         for victim in VICTIMS * size(1, 20):

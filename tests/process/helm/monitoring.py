@@ -55,11 +55,12 @@ def answers_everything(
 ) -> None:
     """Waits until each selector of dashboards and alerts finds series, and each panel has something to show.
 
-    ``meanwhile`` is called before each look; ``remembers``: there is a topology that takes snapshots.
+    ``meanwhile`` is called after each look that found nothing; ``remembers``: there is a topology that takes snapshots.
     """
 
     def something(answer: dict) -> bool:
-        meanwhile()
+        if not answer:
+            meanwhile()
         return bool(answer)
 
     def asked(text: str) -> bool:

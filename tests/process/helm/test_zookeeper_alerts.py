@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.thorough,
     pytest.mark.prometheus,
     pytest.mark.zookeeper,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(
         shutil.which("mvn") is None,
         reason="Debian's ZooKeeper serves no metrics; scripts/zookeeper-metrics.sh fetches one that does, with Maven",

@@ -97,8 +97,10 @@ def served() -> Iterator[Database]:
         place = Path(folder) / "data"
         place.mkdir(mode=0o700)
         database = Database(place)
-        yield database
-        database.stop()
+        try:
+            yield database
+        finally:
+            database.stop()
 
 
 @pytest.fixture(scope="session")

@@ -192,6 +192,7 @@ def test_a_lock_that_somebody_keeps_costs_a_deadline(table, made):
         other.execute("LOCK TABLE numbers")
         with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):
             sink.commit(mark(1), GOOD)
+        other.rollback()
     sink.commit(mark(1), GOOD)
     assert written(table) == GOOD
 

@@ -15,7 +15,7 @@ from tests.process.spark.standalone import SPARK
 from tests.process.spark.test_spark_elsewhere import ELSEWHERE, left_behind
 from tests.process.spark.test_spark_jobs import LONG, arrived, running
 
-pytestmark = [pytest.mark.soak(only=True), pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.soak(only=True), pytest.mark.cluster, pytest.mark.timeout(600)]
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "yarn.sh"
 

@@ -72,7 +72,7 @@ def test_whichever_server_is_killed_writes_and_reads_go_on(three, connect):
 
 @pytest.mark.soak
 def test_the_leader_is_killed_during_versioned_writes(three, connect):
-    state, reader = connect(three), connect(three)
+    state, reader = connect(three, patience=30.0), connect(three)  # the servers elect another one
     counter = Counter(state)
     with counter.running():
         for _ in range(size(2, 50)):

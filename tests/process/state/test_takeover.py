@@ -27,12 +27,15 @@ def test_the_next_life_of_a_killed_master_does_not_wait_for_its_session(server, 
     with Running("survivors.py:Survivors", tmp_path, state=server.url(root)) as topology:
         topology.running()
         topology.grows("acked", "numbers", 1000)
-        for removed in range(1, 4):
+        removed = 0
+        for _ in range(3):
             before, begun = topology.run.status.term, time.monotonic()
             life = topology.kill("topology-master")
             topology.until(lambda: acts(topology, before), "its next life acts", 3 * SESSION)  # noqa: B023
             print(f"the next life acts after {time.monotonic() - begun:.1f} s")
-            topology.until(lambda: leases_removed(topology) == removed, "it has removed its former life's lease")  # noqa: B023
+            if time.monotonic() - begun < SESSION - 1:  # else the lease may have been free by then
+                removed += 1
+                topology.until(lambda: leases_removed(topology) == removed, "it has removed its former life's lease")  # noqa: B023
             topology.returned("topology-master", life)
             topology.grows("acked", "numbers", 1000)
         lives = {name: process["life"] for name, process in topology.processes().items()}

@@ -47,7 +47,7 @@ def test_a_stop_is_temporary_although_all_end_with_zero(supervise):
 
 def test_when_the_one_that_leads_has_ended_the_others_are_ended(supervise):
     """One that would wait for ever, one that is deaf to SIGTERM, one that crashes again and again."""
-    grace = patient(5)  # in which "waits" has to get a core
+    grace = min(patient(2.5), 8)  # waited for twice, and in which "waits" has to get a core
     run = supervise(
         child("waits", "serve", "75"),
         child("deaf", "deaf"),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ardea.state import FileState, StateManager
+from tests.machine import out_of_patience
 
 DEADLINE = 20.0
 
@@ -81,9 +82,9 @@ def other(backend: Backend) -> StateManager:
 @pytest.fixture
 def poll_until() -> Callable[[StateManager, Callable[[], bool]], None]:
     def poll_until(state: StateManager, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + DEADLINE
+        began = time.monotonic()
         while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true"
+            assert not out_of_patience(began, DEADLINE), "the condition did not come true"
             state.poll()
 
     return poll_until

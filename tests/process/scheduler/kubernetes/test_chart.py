@@ -32,7 +32,7 @@ from tests.process.scheduler.kubernetes.releases import (
 from tests.process.scheduler.kubernetes.running import SMALL, TOPOLOGIES, ardea, described
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(420)]
+pytestmark = [needs_cluster, pytest.mark.timeout(900)]
 
 SERVER = "ardea-zookeeper"
 TEST = f"{RELEASE}-test"

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.thorough,
     needs_cluster,
     pytest.mark.prometheus,
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(
         not PROMETHEUS.exists(),
         reason="Debian's Prometheus cannot discover pods; scripts/kubernetes.sh builds one that can, if there is Go",

@@ -11,7 +11,7 @@ from tests.process.scheduler.kubernetes.releases import CHART, RELEASE, helm, ku
 from tests.process.scheduler.kubernetes.running import TOPOLOGIES, ardea, described, first_node, pod_of, pods
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.thorough, pytest.mark.timeout(420)]
+pytestmark = [needs_cluster, pytest.mark.thorough, pytest.mark.timeout(900)]
 FURNISHED = TOPOLOGIES / "furnished.py"
 USER = 4711
 KEY = "heron.kubernetes.pod.spec"
