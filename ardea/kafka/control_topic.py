@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ardea.kafka.client import Connection, kafka, kafka_admin
@@ -48,16 +49,14 @@ class ControlTopic:
         """Keys and values up to where it ends now, also behind transactions of others that are open: ours may be there.
 
         Raises:
-            Unread: it is not known yet, or does not come to its end.
+            Unread: no broker shows it yet, or it does not come to its end.
+            ConfigError: we may not.
         """
         fixed = {"group.id": self._reader, "enable.partition.eof": True, "isolation.level": "read_committed"}
         consumer = self._connection.open("Consumer", {}, {**fixed, "enable.auto.commit": False})
         records = []
         try:
-            listed = consumer.list_topics(self.name, PATIENCE).topics.get(self.name)
-            if listed is None:
-                raise Unread(f"waits for its control topic {self.name}, just made")
-            left = {number: self._end(number) for number in listed.partitions}
+            left = {number: self._end(number) for number in self._partitions(consumer)}
             beginning = self._lib.OFFSET_BEGINNING
             consumer.assign([self._lib.TopicPartition(self.name, number, beginning) for number in left])
             deadline = self._connection.clock() + BEGIN
@@ -81,6 +80,20 @@ class ControlTopic:
         finally:
             consumer.close()
         return records
+
+    def _partitions(self, consumer: Any) -> Iterable[int]:
+        """A broker that has just begun, and one that has just heard of it, may not know it yet."""
+        deadline = self._connection.clock() + PATIENCE
+        while True:
+            listed = consumer.list_topics(self.name, PATIENCE).topics.get(self.name)
+            if listed is not None and listed.error is not None:
+                self._connection.refuse(listed.error)
+            elif listed is not None and listed.partitions:
+                return list(listed.partitions)
+            if self._connection.clock() > deadline:
+                raise Unread(f"waits for its control topic {self.name}, which no broker shows yet")
+            consumer.poll(ROUND)
+            self._connection.check()
 
     def _end(self, number: int) -> int:
         """Where a partition of it ends, whatever is open there; what readers see as its end may be before that."""
