@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn
 from ardea.errors import FailedException, UserError
 from ardea.kafka.marks import PartitionId
 from ardea.kafka.rows import Skips
-from ardea.kafka.source import check_size, unfit, unfit_row
+from ardea.kafka.source import check_size, size_bound, unfit, unfit_row
 from ardea.trident.operations import Collector
 
 Undecodable = Literal["fail", "skip", "emit"]
@@ -43,7 +43,7 @@ class BatchRows:
         """A row for each record, unless it is left out."""
         translate, emit, width = self._translate, collector.emit, self._width
         aside = self._undecodable == "emit"
-        all_fit = max(map(len, messages), default=0) <= self._most
+        all_fit = not messages or size_bound(messages) <= self._most
         for message in messages:
             try:
                 if not all_fit:
@@ -71,4 +71,4 @@ class BatchRows:
             self._ends(unread)
         self._skips(place, error, unread)
         if self._undecodable == "emit":
-            collector.emit((*[None] * self._width, list(unfit_row(place, message, error, self._most))))
+            collector.emit((*[None] * self._width, list(unfit_row(place, message, error, self._most - self._width))))

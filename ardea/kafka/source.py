@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from ardea.errors import TopologyError, UserError
+from ardea.errors import TopologyError, UserError, printable
 from ardea.kafka.marks import PartitionId
 from ardea.kafka.sharing import Topics
 
@@ -17,6 +17,8 @@ Bound = Literal["latest"] | Mapping[tuple[str, int], int]
 End = Bound | datetime
 UNDECODABLE = "undecodable"
 UNDECODABLE_FIELDS = ("topic", "partition", "offset", "key", "value", "error")
+BESIDE = 64
+"""Bytes of a row of these that are none of its topic, key, value and error, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,12 @@ def check_size(message: Any, most: int) -> None:
         raise ValueError(f"{size:,} bytes are more than topology.max.tuple.bytes, {most:,}")
 
 
+def size_bound(messages: Sequence[Any]) -> int:
+    """Bytes that none of these records exceeds: those of the longest value and of the longest key."""
+    keys = filter(None, map(type(messages[0]).key, messages))
+    return max(map(len, messages)) + max(map(len, keys), default=0)
+
+
 def record_size(message: Any) -> int:
     """Bytes of value and key."""
     return len(message) + len(message.key() or b"")
@@ -76,15 +84,23 @@ def record_size(message: Any) -> int:
 def unfit(place: PartitionId, message: Any, error: Exception) -> UserError:
     """Says which record cannot be translated, or is too large, and why."""
     return UserError(
-        f"the record at offset {message.offset()} of {place} cannot be emitted: {type(error).__name__}: {error}",
+        f"the record at offset {message.offset()} of {place} cannot be emitted: {_said(error)}",
         hint="Correct translate=, or give undecodable='skip' or 'emit'; the record is read again then.",
     )
 
 
 def unfit_row(place: PartitionId, message: Any, error: Exception, most: int) -> tuple[Any, ...]:
-    """The values of UNDECODABLE_FIELDS."""
-    value = None if record_size(message) > most else message.value()
-    return (*place, message.offset(), message.key(), value, f"{type(error).__name__}: {error}")
+    """The values of UNDECODABLE_FIELDS, without those of the value and the key that no room is for."""
+    key, value, said = message.key(), message.value(), _said(error)
+    room = most - BESIDE - len(place.topic.encode()) - len(said.encode())
+    if record_size(message) > room:
+        value = None
+        key = None if len(key or b"") > room else key
+    return (*place, message.offset(), key, value, said)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {printable(error)}"
 
 
 def refuse(what: str, problems: Sequence[str]) -> None:

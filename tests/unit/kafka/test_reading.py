@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +18,9 @@ from ardea.kafka.commits import COMMIT, RENEW
 from ardea.kafka.marks import PartitionId
 from ardea.kafka.reading import KEEP, RecordSpout
 from ardea.kafka.sharing import share
-from ardea.kafka.source import Source, key_and_value
+from ardea.kafka.source import Source, key_and_value, unfit_row
 from ardea.kafka.survey import Span, Survey
+from ardea.protocol.values import RowCodec
 
 RUN = "run-1"
 SERVERS = {"kafka.bootstrap.servers": "here:9092"}
@@ -27,8 +29,10 @@ SERVERS = {"kafka.bootstrap.servers": "here:9092"}
 class Message:
     """A record of topic ``t``, or what the client says of it: an ``error``."""
 
-    def __init__(self, offset: int, value: bytes = b"x", partition: int = 0, error: Any = None) -> None:
-        self._at, self._value, self._partition, self._error = offset, value, partition, error
+    def __init__(
+        self, offset: int, value: bytes = b"x", partition: int = 0, error: Any = None, key: bytes | None = None
+    ) -> None:
+        self._at, self._value, self._partition, self._error, self._key = offset, value, partition, error, key
 
     def __len__(self) -> int:
         return len(self._value)
@@ -42,8 +46,8 @@ class Message:
     def offset(self) -> int:
         return self._at
 
-    def key(self) -> None:
-        return None
+    def key(self) -> bytes | None:
+        return self._key
 
     def value(self) -> bytes:
         return self._value
@@ -273,6 +277,27 @@ def test_batches_of_several_schemas_leave_apart_in_order_and_each_row_is_committ
     assert task.committed() == {0: 16, 1: 4}
 
 
+@pytest.mark.parametrize("null", [False, True], ids=["too many values", "nulls"])
+def test_batches_whose_dictionaries_do_not_go_together_leave_apart(null, monkeypatch):
+    """An index of 8 bits has room for 127 values; a dictionary with a null is combined with no other one."""
+
+    def categories(messages):
+        words = [message.value().decode() for message in messages]
+        words[-1] = None if null else words[-1]
+        indices = pa.array(range(len(words)), pa.int8())
+        return pa.record_batch({"word": pa.DictionaryArray.from_arrays(indices, pa.array(words))})
+
+    monkeypatch.setattr(reading, "AT_ONCE", 100)
+    task = Task(records(200), monkeypatch, {0: 200}, translate_batch=categories)
+    task.next_tuple()
+    words = [row["word"] for _, rows in task.emitted for row in rows]
+    assert words == [None if null and offset % 100 == 99 else str(offset) for offset in range(200)]
+    for ids, some in task.emitted:
+        assert len(ids) == len(some) == 100
+        task.ack_batch(ids)
+    assert task.committed() == {0: 200}
+
+
 def test_what_cannot_be_translated_leaves_on_its_own_stream_and_is_committed_with_the_batch_around_it(monkeypatch):
     waiting = [Message(0, b"0"), Message(1, b"none"), Message(2, b"2")]
     task = Task(waiting, monkeypatch, {0: 3}, translate_batch=by_kind, undecodable="emit")
@@ -284,6 +309,63 @@ def test_what_cannot_be_translated_leaves_on_its_own_stream_and_is_committed_wit
     assert task.committed() == {0: 1}
     task.ack_batch(place_and_offset)
     assert task.committed() == {0: 3}
+
+
+class SpeechlessError(Exception):
+    def __str__(self):
+        raise KeyError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("unknown customer \ud800"), "ValueError: unknown customer \\ud800"),
+        (SpeechlessError(), "SpeechlessError: <SpeechlessError that has no text>"),
+        (ValueError("x" * 1000), f"ValueError: {'x' * 500}... (1,000 characters)"),
+    ],
+    ids=["half a pair", "no text", "long"],
+)
+@pytest.mark.parametrize("undecodable", ["emit", "skip", "fail"])
+def test_whatever_a_translation_raises_the_record_is_put_aside_with_words_that_can_be_sent(
+    undecodable, error, said, monkeypatch
+):
+    def translate(message):
+        raise error
+
+    task = Task([Message(0)], monkeypatch, {0: 1}, translate=translate, undecodable=undecodable)
+    if undecodable == "fail":
+        with pytest.raises(UserError, match=re.escape(f"offset 0 of t[0] cannot be emitted: {said}")):
+            task.next_tuple()
+        return
+    task.next_tuple()
+    assert [rows for _, rows in task.emitted] == ([[("t", 0, 0, None, b"x", said)]] if undecodable == "emit" else [])
+
+
+@pytest.mark.parametrize(
+    ("size", "key", "kept"), [(3000, 500, (500, 3000)), (3500, 500, (500, None)), (100, 4000, (None, None))]
+)
+def test_the_row_of_a_record_that_is_put_aside_has_what_there_is_room_for(size, key, kept):
+    """Beside the words, which an author may have made of the record."""
+    message = Message(7, b"x" * size, key=b"k" * key)
+    row = unfit_row(PartitionId("t", 0), message, ValueError("y" * 300), 4000)
+    assert tuple(part and len(part) for part in row[3:5]) == kept
+    assert len(RowCodec().encode([row])) <= 4000
+
+
+@pytest.mark.parametrize("by_batch", [False, True])
+@pytest.mark.parametrize("undecodable", ["emit", "skip"])
+def test_a_record_is_too_large_by_its_key_too(undecodable, by_batch, monkeypatch):
+    """Which is found before its row leaves: that would end the topology."""
+    waiting = [Message(0), Message(1, b"x" * 3000, key=b"k" * 3000), Message(2, key=b"k")]
+    whole = {"translate_batch": lambda found: pa.record_batch({"value": [m.value() for m in found]})}
+    task = Task(waiting, monkeypatch, {0: 3}, undecodable=undecodable, **(whole if by_batch else {}))
+    task._rows._most = 4000
+    task.next_tuple()
+    said = "ValueError: 6,000 bytes are more than topology.max.tuple.bytes, 4,000"
+    aside = [row for _, rows in task.emitted for row in rows if len(row) == 6]
+    assert aside == ([("t", 0, 1, b"k" * 3000, None, said)] if undecodable == "emit" else [])
+    assert sum(len(rows) for _, rows in task.emitted) == 2 + len(aside)
+    assert task._skipped.value == 1
 
 
 @pytest.mark.parametrize(

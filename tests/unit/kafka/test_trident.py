@@ -29,14 +29,14 @@ PLACE = PartitionId("t", 0)
 class Message:
     """A record whose value and offset are a number."""
 
-    def __init__(self, value, offset, size=1):
-        self._value, self._offset, self._size = value, offset, size
+    def __init__(self, value, offset, size=1, key=None):
+        self._value, self._offset, self._size, self._key = value, offset, size, key
 
     def __len__(self):
         return self._size
 
     def key(self):
-        return None
+        return self._key
 
     def value(self):
         return self._value
@@ -363,6 +363,17 @@ def test_a_record_that_is_too_large_is_undecodable():
     made._fetcher = SimpleNamespace(again=lambda *_: [Message(1, 1), Message(2, 2, size=101)])
     too_large = ["t", 0, 2, None, None, "ValueError: 101 bytes are more than topology.max.tuple.bytes, 100"]
     assert rows_of(made.emit_again, Attempt(2, 1), "t/0", [1, 3]) == [(1, None), (None, too_large)]
+    made._fetcher = SimpleNamespace(again=lambda *_: [Message(1, 1), Message(2, 2, size=52, key=b"k" * 49)])
+    assert rows_of(made.emit_again, Attempt(2, 1), "t/0", [1, 3]) == [(1, None), (None, too_large)], "by its key, too"
+
+
+def test_whatever_a_translation_raises_the_words_can_be_sent():
+    def half(message):
+        raise ValueError("unknown customer \ud800")
+
+    made = spout(Log(0, 1), translate=half, undecodable="emit")
+    [(_, aside)] = rows_of(made.emit_new, Attempt(1, 0), "t/0", None)
+    assert aside[-1] == "ValueError: unknown customer \\ud800"
 
 
 def test_a_translation_may_fail_its_batch_by_itself():
