@@ -10,7 +10,7 @@ from ardea.errors import UserError
 from ardea.kafka import beginning
 from ardea.kafka.marks import Marks, PartitionId
 from ardea.kafka.positions import KeptMarks, Positions
-from ardea.kafka.sharing import share
+from ardea.kafka.sharing import share, wanted
 from ardea.kafka.source import Source, Start, check_end
 from ardea.kafka.survey import Span, Survey
 
@@ -67,17 +67,28 @@ class Assignment:
                 return Steps(self._line(survey), {}, (), ()) if self.index == 0 else NOTHING
             self.begun = True
         places = survey.places
+        unread = self._unread()
         if self._source.end is not None:
             if self._bounded is None:
-                self._bounded = frozenset(places)
+                self._bounded = frozenset([*places, *unread])
             places = tuple(place for place in places if place in self._bounded)
         known, mine = set(known), set(share(places, self.index, self.tasks))
         # A partition that appeared between two steps of the survey has no span yet: next time.
         gained = {place: self._marks(place, survey) for place in sorted(mine - known) if place in survey.spans}
-        missed = known.difference(survey.places)
+        away = unread.keys() - known - set(survey.places)  # as long as it may come back
+        gained |= {place: unread[place] for place in sorted(away)}
+        missed = known.union(gained).difference(survey.places)
         gone = missed & self._missed  # at the second look: a broker that has just begun may not know all topics yet
         self._missed = missed
         return Steps({}, gained, sorted(known - mine - missed), sorted(gone))
+
+    def _unread(self) -> Mapping[PartitionId, Marks]:
+        """To be read to their ends, and may be away: of those in the snapshot, whatever else is there now."""
+        if self._source.end is None or self._positions is None:
+            return {}
+        unread = self._positions.unread()
+        topics = wanted(self._source.topics, {place.topic for place in unread})
+        return {place: marks for place, marks in unread.items() if place.topic in topics}
 
     def _line(self, survey: Survey) -> dict[PartitionId, int]:
         source = self._source
@@ -89,6 +100,8 @@ class Assignment:
     def _marks(self, place: PartitionId, survey: Survey) -> Marks:
         stored, span = survey.stored.get(place), survey.spans[place]
         positions = self._positions
+        if positions is not None and (left := positions.back(place, stored)) is not None:
+            return left
         begin = None if positions is None else positions.restored.get(place)
         try:
             if begin is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ardea.kafka.beginning import Stored
 from ardea.kafka.marks import Marks, Offsets, PartitionId
 from ardea.kafka.sharing import owner
 
@@ -47,6 +48,7 @@ class Positions:
         self.restored = {place: item[0] for place, item in mine.items()}
         self.ends = {place: item[1] for place, item in mine.items() if len(item) > 1}
         self._taken: dict[int, dict[PartitionId, int]] = {}  # in snapshots that do not count yet
+        self._left: dict[PartitionId, Marks] = {}  # while they are away
 
     def take(self, number: int, marks: Mapping[PartitionId, Marks]) -> list[list[Any]]:
         """The items of a snapshot; partitions that have not been found again stand where they were."""
@@ -62,7 +64,24 @@ class Positions:
                 mark.keep(offset)
         self._taken = {later: taken for later, taken in self._taken.items() if later > number}
 
-    def forget(self, place: PartitionId) -> None:
-        """It is not there any more, or goes on elsewhere: a new one of that name begins anew."""
+    def unread(self) -> dict[PartitionId, KeptMarks]:
+        """Marks of bounded partitions that the snapshot had not read to their ends."""
+        begins = {place: (self.restored[place], end) for place, end in self.ends.items()}
+        return {place: KeptMarks(at, committed=at, end=end) for place, (at, end) in begins.items() if at < end}
+
+    def leave(self, place: PartitionId, marks: Marks) -> None:
+        """It is not there any more."""
         self.restored.pop(place, None)
         self.ends.pop(place, None)
+        self._left[place] = marks
+
+    def back(self, place: PartitionId, stored: Stored | None) -> Marks | None:
+        """As it was left; None: it was not, or it is another one of that name.
+
+        Kafka deletes what a group has ``stored`` for a partition together with it.
+        """
+        marks = self._left.pop(place, None)
+        if marks is None or stored is None:
+            return None
+        marks.committed = stored.offset
+        return marks

@@ -285,8 +285,9 @@ class RecordSpout(Spout):
         self._leave(place)
         self._times.left(place)
         if self._positions is not None:
-            self._positions.forget(place)
-        del self._marks[place], self._spans[place]
+            self._positions.leave(place, self._marks[place])
+        del self._marks[place]
+        self._spans.pop(place, None)
         self._lags[place].update(0)
 
     def _settle(self) -> None:

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import Stored, mark_of
-from ardea.kafka.marks import PartitionId
+from ardea.kafka.marks import PartitionId, to_commit
 from ardea.kafka.positions import KeptMarks, Positions
-from ardea.kafka.reading import RecordSpout
+from ardea.kafka.reading import KEEP, RecordSpout
 from ardea.kafka.sharing import owner
 from tests.unit.kafka.test_assignment import source, survey
 from tests.unit.kafka.test_reading import Task, records
@@ -141,3 +142,82 @@ def test_an_end_goes_with_its_partition_to_another_task():
     }
     taken = [item for part in parts for item in part.take(1, {})]
     assert sorted(taken) == sorted(items), "also of those that have not been found again"
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["the same", "another of that name"])
+def test_a_partition_that_was_away_goes_on_where_it_was_unless_it_was_deleted(anew, monkeypatch):
+    """Kafka deletes a group's offset with its partition.  Before a snapshot counts the group hears of nothing more."""
+    waiting = records(4)
+    task = Remembers(waiting, monkeypatch, {0: 4, 1: 0})
+    task.next_tuple()
+    task.look(1)
+    task.look(1)
+    assert PartitionId("t", 0) not in task._marks
+    task.snapshot(1)
+    assert task.positions == [["t", 1, 0]], "what comes under that name after a rollback may be another one"
+    if anew:
+        task.survey = task.survey._replace(stored={PartitionId("t", 1): Stored(0, mark_of("run-1"))})
+    task.ends[0] = 6
+    task.look(0, 1)
+    waiting += records(6)
+    task.next_tuple()
+    assert offsets(task) == [*range(4), *range(0 if anew else 4, 6)]
+    assert task.committed().get(0, 0) == 0
+    task.snapshot(2)
+    assert task.counts(2)[0] == 6
+
+
+def test_what_the_group_has_not_heard_of_a_partition_that_was_away_it_hears_when_that_is_back():
+    place, left = PLACES[0], KeptMarks(4, committed=4)
+    positions = Positions([], 0, 1)
+    positions.leave(place, left)
+    assert positions.back(place, Stored(2, mark_of("run-1"))) is left
+    assert to_commit({place: left}) == {place: 4}
+    assert positions.back(place, Stored(2, mark_of("run-1"))) is None, "once"
+
+
+def test_an_end_is_the_same_when_a_partition_comes_back(monkeypatch):
+    waiting = records(4)
+    task = Remembers(waiting, monkeypatch, {0: 6, 1: 9}, end="latest", deleted="earliest")
+    task.next_tuple()
+    task.look(1)
+    task.look(1)
+    task.ends[0] = 10
+    task.look(0, 1)
+    waiting += records(10)
+    task.next_tuple()
+    assert offsets(task) == [*range(6)]
+
+
+class Bounded(Remembers):
+    """Had read one of two partitions halfway, and the other one not at all."""
+
+    restored_items = [["t", 0, 6, 10], ["t", 1, 2, 5], ["elsewhere", 0, 2, 5]]
+
+
+def test_a_bounded_partition_that_is_away_when_all_go_back_is_not_taken_for_read(monkeypatch, caplog):
+    def task(deleted):
+        made = Bounded(records(10), monkeypatch, {0: 10}, end="latest", deleted=deleted)
+        made.next_tuple()
+        made.now += KEEP
+        made.idle()
+        return made
+
+    with pytest.raises(UserError, match=r"t\[1\] is not there any more; it was read up to offset 2 of 5: records were"):
+        task("fail")
+    made = task("earliest")
+    assert "t[1] is not there any more; it was read up to offset 2 of 5: 3 were skipped" in caplog.text
+    assert (made.finished, made._skipped.value) == (True, 3)
+
+
+def test_one_that_comes_late_is_read_to_its_end(monkeypatch):
+    waiting = records(10)
+    task = Bounded(waiting, monkeypatch, {0: 10}, end="latest")
+    task.next_tuple()
+    task.ends[1] = 9
+    task.look(0, 1)
+    waiting += records(9, partition=1)
+    task.next_tuple()
+    assert offsets(task) == [*range(6, 10), *range(2, 5)]
+    task.committed()
+    assert task.finished
