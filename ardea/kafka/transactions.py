@@ -38,7 +38,8 @@ class Transactions:
     """Of one sink.  ``transactional.id`` is the owner of the mark: a task that has been replaced cannot write.
 
     The broker refuses a whole batch of records.  An interval of which a record was refused is tried again with batches
-    of one; those that are refused then are known, and left out when the sink gives them up.
+    of one; those that are refused then are known.  When the sink gives them up they are left out, and the others leave
+    in whole batches, until one of these is refused, too: batches of one may take longer than a transaction may last.
     """
 
     def __init__(self, topic: str, control_topic: str, connection: Connection, rejections: Rejections) -> None:
@@ -48,6 +49,7 @@ class Transactions:
         self._producer: Any = None
         self._owner, self._last = "", 0  # whose producer it is, and the number of its owner that is there
         self._rejections, self._careful = rejections, False
+        self._all_known = False  # whether the rows that were refused are, as far as anybody has seen
         self._refused: list[Any] = []
         self._left, self._since = 0, 0.0  # records that were not confirmed then
 
@@ -65,9 +67,11 @@ class Transactions:
             try:
                 return self._try(mark, rows)
             except ArdeaError as error:
-                if rejections.gives_up(mark) and len(rejections.found) > known:
-                    continue  # without those that are known now
                 refused = any(map(self._is_of_row, self._refused))
+                if refused:
+                    self._all_known = self._careful
+                if rejections.gives_up(mark) and (len(rejections.found) > known or (refused and not self._careful)):
+                    continue  # without those that are known now, or to find those that are not
                 if refused or isinstance(error, RejectedError):
                     rejections.count(mark)
                 if refused and rejections.found:
@@ -75,7 +79,8 @@ class Transactions:
                 raise
 
     def _try(self, mark: Mark, rows: Iterable[Row]) -> Written:
-        careful = self._rejections.careful(mark)
+        all_known = self._all_known and self._rejections.gives_up(mark)
+        careful = self._rejections.careful(mark) and not all_known
         self._refused = []  # a producer before this one may still say something
         try:
             if self._producer is None or self._owner != mark.owner or careful is not self._careful:
