@@ -324,9 +324,15 @@ class SourceTime:
 def _ends(stamps: Any) -> tuple[Any, Any]:
     """The least and the highest, as they stand there; None: they have to be looked at one by one."""
     try:
-        return (min(stamps), max(stamps)) if isinstance(stamps, list) else (stamps.min().item(), stamps.max().item())
-    except (TypeError, ValueError, AttributeError):  # of different types, or of one that has no order
-        return None, None
+        if not isinstance(stamps, list):
+            return stamps.min().item(), stamps.max().item()
+        low, high = min(stamps), max(stamps)
+        # Both pass over a NaN that is not the first; a sum does not, and costs less than a look at each.
+        if isinstance(low, datetime) or not math.isnan(sum(stamps, 0.0)):
+            return low, high
+    except (TypeError, ValueError, AttributeError, OverflowError):  # of different types, or of one that has no order
+        pass
+    return None, None
 
 
 def stamps_of(rows: Any, place: int) -> Any:

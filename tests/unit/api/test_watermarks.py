@@ -208,7 +208,19 @@ def test_which_rows_are_ahead_is_said_of_each_or_of_no_one(stamps):
     assert source("a", max_ahead=50.0).ahead(stamps) == (each if any(each) else None)
 
 
-@pytest.mark.parametrize("stamps", [[None, 7.0, "x", math.nan, 5.0], [math.nan, 7.0], [7.0, None], ["x", 7.0]])
+@pytest.mark.parametrize(
+    "stamps",
+    [
+        [None, 7.0, "x", math.nan, 5.0],
+        [math.nan, 7.0],
+        [5.0, math.nan, 7.0],
+        [5, math.nan, 7],
+        [5.0, 7.0, np.float32("nan")],
+        [7.0, None],
+        ["x", 7.0],
+        [7.0, 10**400],
+    ],
+)
 def test_what_is_no_stamp_says_nothing_and_is_counted(stamps):
     time = source("a")
     time.emits("a", stamps)
