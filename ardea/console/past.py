@@ -122,11 +122,10 @@ def _fields(label: str, mine: str, which: str, window: int) -> list[str]:
     }
     terms |= {field: f"max by ({label}) (rate({name}{{{mine},{which}}}[{window}s]))" for field, name in _MOST.items()}
     terms |= {field: f"sum by ({label}) ({name}{{{mine},{which}}})" for field, name in _ADDED.items()}
+    spreads = [f"sum by (le, {label}) (rate({name}_bucket{{{mine},{which}}}[{window}s]))" for name in _LATENCIES]
     for field, share in _QUANTILES.items():
-        terms[field] = " or ".join(
-            f"histogram_quantile({share}, sum by (le, {label}) (rate({name}_bucket{{{mine},{which}}}[{window}s])))"
-            for name in _LATENCIES
-        )
+        # Every task has both histograms.  The quantile of one without observations is NaN, which no comparison keeps.
+        terms[field] = " or ".join(f"(histogram_quantile({share}, {each}) >= 0)" for each in spreads)
     terms["initiates"] = _initiates(label, mine, window)
     terms["queued_bytes"] = f"sum by ({label}) ({_waiting(mine, which)})"
     return [f'label_replace({term}, "field", "{field}", "", "")' for field, term in terms.items()]

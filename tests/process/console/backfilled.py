@@ -32,6 +32,7 @@ def of_task(topology: str, component: str, number: int, speed: float) -> Iterato
     for le in (0.1, 0.2, "+Inf"):
         observed = 0 if le == 0.1 else speed
         yield "ardea_instance_execute_duration_seconds_bucket", "histogram", mine | {"le": le}, 0, observed
+        yield "ardea_spout_complete_latency_seconds_bucket", "histogram", mine | {"le": le}, 0, 0  # each task has it
     process = mine | {"process": "heron_instance"}
     yield "ardea_process_cpu_seconds", "counter", process, 0, 0.5
     yield "ardea_process_resident_memory_bytes", "gauge", process, 1e6 * number, 0
