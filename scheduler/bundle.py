@@ -85,27 +85,29 @@ class Bundle:
 
         Raises:
             NotFound: nobody knows it, and it has left no logs.
+            ArdeaError: it cannot be asked for, and there are no logs.
         """
         self._limits, self._clock = limits, clock
         self._redaction = Redaction()
-        self._redaction.learn_from(os.environ)
+        # PWD is every shell's working folder, and no password.
+        self._redaction.learn_from({key: value for key, value in os.environ.items() if key != "PWD"})
         self._handle: Handle | None = None
         self._log_bytes = limits.log_bytes
-        gone = ""
+        unknown: ArdeaError | None = None
         try:
             self._handle = scheduler.find(name)
-        except NotFound as error:
-            gone = error.message
+        except ArdeaError as error:
+            unknown = error
         try:
             self._logs: Logs | None = scheduler.logs(name)
         except NotFound:
-            if self._handle is None:
-                raise
+            if unknown is not None:
+                raise unknown from None
             self._logs = None
         self.topology = name if self._handle is None else self._handle.id
         self._contents = Contents(self.topology, datetime.now(UTC).isoformat(timespec="seconds"))
-        if gone:
-            self._contents.missing["topology.json"] = gone
+        if unknown is not None:
+            self._miss("topology.json", unknown.message)
 
     @property
     def file_name(self) -> str:
@@ -138,13 +140,10 @@ class Bundle:
         except (ArdeaError, OSError, ValueError) as error:
             self._miss(piece.file, error.message if isinstance(error, ArdeaError) else printable(error))
             return
-        if isinstance(found, bytes):
-            data = self._redaction.clean(found)
-            if piece.file.startswith("logs/"):
-                data = self._newest(piece.file, data, self._log_bytes)
-        else:
-            data = _json(self._redaction.document(found))
-        if len(data) > MOST_FILE:
+        data = self._redaction.clean(found) if isinstance(found, bytes) else _json(self._redaction.document(found))
+        if piece.file.startswith("logs/"):
+            data = self._newest(piece.file, data, self._log_bytes)
+        elif len(data) > MOST_FILE:
             self._contents.cut.append(piece.file)
             data = data[:MOST_FILE]
         archive.add(self._redaction.text(piece.file), data)
@@ -239,7 +238,8 @@ class Bundle:
             return
         labels = list(self._listed("logs", self._logs.names, deadline))
         self._log_bytes = min(self._log_bytes, MOST_LOGS // max(1, len(labels)))
-        more = self._log_bytes + self._redaction.longest  # so that no half of a secret is left at its beginning
+        # No half of a secret is left at its beginning, and at least a byte more shows that there is more of it.
+        more = self._log_bytes + max(1, self._redaction.longest)
         for label in labels:
             name = self._redaction.text(label).replace("/", ".")
             yield Evidence(f"logs/{name}.log", partial(self._logs.newest, label, more))

@@ -21,8 +21,8 @@ _NAMES = (
     *("signature", "zookeeper_auth", *_KEYS),
 )
 _WORDS = ("pwd", "dsn", "sig")
-"""Part of too many other words."""
-_NAMED = "|".join((*map(re.escape, _NAMES), rf"\b(?:{'|'.join(_WORDS)})\b"))
+"""Part of too many other words: they count between other characters than letters and digits."""
+_NAMED = "|".join((*map(re.escape, _NAMES), f"(?<![A-Za-z0-9])(?:{'|'.join(_WORDS)})(?![A-Za-z0-9])"))
 _CREDENTIAL = re.compile(_NAMED, re.IGNORECASE)
 _LITERALS = [re.compile(re.escape(name.encode())) for name in (*_NAMES, *_WORDS)]
 _MARK = REDACTED.encode()

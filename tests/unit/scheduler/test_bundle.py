@@ -21,6 +21,7 @@ from ardea.scheduler.bundle import Bundle, Limits
 from ardea.scheduler.control import Status, StoryEvent
 from ardea.scheduler.schedulers import Description, Evidence, LogLine, Logs
 from ardea.scheduler.submission import Submission
+from ardea.state.manager import Unavailable
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import TopologyStatus
 
@@ -37,12 +38,13 @@ class Place:
         self.printed = {"count-0": b"2026 INFO hello\n"}
         self.error, self.silence, self.token = "", "", ""
         self.more = []
-        self.gone = self.logless = False
+        self.unknown = None  # why `find` fails
+        self.logless = False
         self.topology = TopologyStatus(ID, SUBMISSION.record(), ExecutionState(RunState.RUNNING), running=True)
 
     def find(self, name):
-        if self.gone:
-            raise NotFound(f"no topology is called {name}")
+        if self.unknown is not None:
+            raise self.unknown
         return self
 
     def logs(self, name):
@@ -121,13 +123,14 @@ def test_without_a_master_the_rest_is_there(place):
     assert "processes.json" in files
 
 
-def test_of_a_topology_that_is_gone_the_logs_are_left(place):
-    place.gone = True
+@pytest.mark.parametrize("unknown", [NotFound("no topology is called so"), Unavailable("no server answers")])
+def test_of_a_topology_that_is_gone_or_whose_state_is_silent_the_logs_are_left(place, unknown):
+    place.unknown = unknown
     files = packed(place)
     assert files["logs/count-0.log"] == b"2026 INFO hello\n"
-    assert json.loads(files["manifest.json"])["missing"] == {"topology.json": "no topology is called WordCount"}
+    assert json.loads(files["manifest.json"])["missing"] == {"topology.json": unknown.message}
     place.logless = True
-    with pytest.raises(NotFound):
+    with pytest.raises(type(unknown), match=unknown.message):
         packed(place)
 
 
@@ -176,6 +179,17 @@ def test_a_log_is_cut_at_the_beginning_of_a_line_and_stays_bytes(place):
     assert json.loads(files["manifest.json"])["cut"] == ["logs/count-0.log"]
 
 
+def test_a_log_may_be_longer_than_another_file(place, monkeypatch):
+    monkeypatch.setattr(bundle, "MOST_FILE", 100)
+    place.printed["count-0"] = b"old\n" * 100 + b"new\n"
+    place.more = [Evidence("metrics/container-1.prom", lambda: b"up 1\n" * 100)]
+    files = packed(place, Limits(log_bytes=200))
+    assert files["logs/count-0.log"] == b"old\n" * 49 + b"new\n"
+    assert len(files["metrics/container-1.prom"]) == 100
+    cut = json.loads(files["manifest.json"])["cut"]
+    assert [cut.count(file) for file in ("logs/count-0.log", "metrics/container-1.prom")] == [1, 1]
+
+
 def test_many_logs_share_what_there_is(place, monkeypatch):
     monkeypatch.setattr(bundle, "MOST_LOGS", 1000)
     place.printed = {f"count-{i}": b"x" * 99 + b"\n" + b"y" * 99 + b"\n" for i in range(10)}
@@ -214,6 +228,13 @@ def test_a_secret_that_was_planted_anywhere_is_nowhere(secret, where):
     assert len(files) > 10
     assert [form for form in (secret, json.dumps(secret)[1:-1], repr(secret)[1:-1]) if form in written] == []
     assert "Zq7" not in written
+
+
+def test_the_working_folder_is_no_secret(place, monkeypatch):
+    monkeypatch.setenv("PWD", "/home/ann/streams")
+    monkeypatch.setenv("MYSQL_PWD", "hunter22")
+    place.printed["count-0"] = b"loads /home/ann/streams/words.py, and logs in with hunter22\n"
+    assert packed(place)["logs/count-0.log"] == b"loads /home/ann/streams/words.py, and logs in with [redacted]\n"
 
 
 def test_half_a_secret_is_not_left_where_a_log_is_cut(place):

@@ -122,7 +122,10 @@ def test_a_password_of_an_address_is_known_everywhere():
 
 @pytest.mark.parametrize(
     ("key", "is_one"),
-    [("kafka.sasl.password", True), ("ARDEA_ZOOKEEPER_AUTH", True), ("topology.key.groups", False), ("author", False)],
+    [
+        *(("kafka.sasl.password", True), ("ARDEA_ZOOKEEPER_AUTH", True), ("MYSQL_PWD", True), ("sentry_dsn", True)),
+        *(("topology.key.groups", False), ("author", False), ("OLDPWD", False)),
+    ],
 )
 def test_names(key, is_one):
     assert names_credential(key) == is_one
