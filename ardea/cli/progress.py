@@ -30,11 +30,18 @@ class Rates:
         self._jobs: list[str] = []
 
     def observe(self, now: float, components: dict[str, Totals]) -> None:
-        """The totals at ``now`` (seconds, steady); equal ones are the same news, told again."""
+        """The totals at ``now`` (seconds, steady); equal ones are the same news, told again.
+
+        A new master hears of the tasks by and by.  Rates begin anew with it, and with each task that it hears of.
+        """
         self._jobs = jobs(components)
         spouts = {name: components.get(name, Totals()) for name in self._spouts}
-        if self._seen and self._seen[-1][1] == spouts:
-            return
+        if self._seen:
+            former = self._seen[-1][1]
+            if former == spouts:
+                return
+            if any(each.acked < former[name].acked or each.tasks > former[name].tasks for name, each in spouts.items()):
+                self._seen.clear()
         self._seen.append((now, spouts))
         while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW:
             self._seen.popleft()

@@ -21,8 +21,9 @@ from ardea.cli.tables import fitted
 from ardea.cli.top_view import SORTS, View
 from ardea.documents.top import Row, Window, of_window
 from ardea.errors import Unreachable, UsageError, escaped
+from ardea.health import Health, HealthState, Trouble
 from ardea.health.words import duration
-from ardea.plan.names import MASTER_CONTAINER, container_name
+from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
 from ardea.scheduler.control import Status
 from ardea.scheduler.packing.amounts import format_bytes
 from ardea.scheduler.schedulers import Handle, Scheduler
@@ -60,12 +61,12 @@ def top(
 
         def look() -> Status:
             status = control.ask("status")
-            window.observe(time.monotonic(), status.processes)
+            window.observe(time.monotonic(), status.processes, status.term)
             return status
 
-        status = look()
         out = console.out()
         if once or output is Output.JSON or not out.is_terminal:
+            look()
             time.sleep(interval)
             status = look()
             if output is Output.JSON:
@@ -78,22 +79,24 @@ def top(
 
 def _live(found: Handle, look: Callable[[], Status], window: Window, view: View, interval: float) -> None:
     """Tables that are drawn anew at each reading and each key."""
-    out = console.out()
+    out, status = console.out(), look()
+    heard = time.time()
     try:
         with Keys() as keys, Live(console=out, auto_refresh=False, screen=True) as live:
             while True:
-                try:
-                    status = look()
-                except Unreachable:
-                    if not found.runs():
-                        break
-                    # else a new master is on its way
                 due = time.monotonic() + interval
                 while (left := due - time.monotonic()) > 0:
                     live.update(tables(status, window.rows(), out.width, view, out.height), refresh=True)
                     view.typed(keys.wait(left), page=max(FEWEST, out.height // 2))
                     if view.over:
                         return
+                try:
+                    status, heard = look(), time.time()
+                except Unreachable as error:
+                    if not found.runs():
+                        break
+                    silent = Trouble(TOPOLOGY_MASTER, heard, f"{error.message}; what is shown is from before")
+                    status = msgspec.structs.replace(status, health=Health(HealthState.UNREACHABLE, [silent]))
     except KeyboardInterrupt:
         return  # the other way to leave it
     console.say(f"{found.id} does not run any more; `ardea describe {found.id}{found.options}` says why")

@@ -154,7 +154,7 @@ class Questions:
         else:
             shape = before.plan
             window = before.window if now - before.seen < GAP else before.window.begun_anew()
-        window.observe(now, status.processes)
+        window.observe(now, status.processes, status.term)
         top = of_window(found.id, status, window, round(window.seconds, 3))
         return Told(described, shape, top, status.epoch, window, now)
 

@@ -85,10 +85,14 @@ class Window:
     def __init__(self, spouts: Collection[str], length: float = WINDOW) -> None:
         """``spouts``: whose latency is that of their trees; ``length`` in seconds."""
         self._spouts, self._length = spouts, length
+        self._term = 0
         self._readings: deque[tuple[float, dict[tuple[int, str], list[ProcessTotals]]]] = deque()
 
-    def observe(self, now: float, processes: Iterable[ProcessTotals]) -> None:
-        """What the master says at ``now`` (seconds, steady)."""
+    def observe(self, now: float, processes: Iterable[ProcessTotals], term: int = 0) -> None:
+        """What the master of ``term`` says at ``now`` (seconds, steady); each master has its own sums."""
+        if term != self._term:
+            self._term = term
+            self._readings.clear()
         reading: dict[tuple[int, str], list[ProcessTotals]] = {}
         for each in processes:
             # A task keeps its name wherever it goes; each container has its own managers, and 0 may have two masters.

@@ -97,6 +97,22 @@ def test_a_rate_falls_while_there_is_no_news():
     assert rates.line(10.0).startswith("lines 100/s")
 
 
+def test_a_new_master_that_hears_of_the_tasks_by_and_by_has_no_part_in_a_rate():
+    """No rate is negative, and no total counts as what happened lately."""
+    rates = Rates({"lines", "words"})
+    buckets = [500 if bound == 0.05 else 0 for bound in SECONDS]
+
+    def spout(tasks: int) -> Totals:
+        return Totals(tasks=tasks, acked=250_000 * tasks, complete_latency=(*(tasks * n for n in buckets), 0, 1.0))
+
+    both = {"lines": spout(2), "words": spout(1)}
+    for second, told in enumerate((both, {}, {"lines": spout(1)}, {"lines": spout(2)}, both)):
+        rates.observe(float(second), told)
+        assert rates.line(float(second)).startswith("lines 0/s · words 0/s · acked ")
+    rates.observe(6.0, {**both, "lines": Totals(tasks=2, acked=500_010)})
+    assert rates.line(6.0).startswith("lines 5/s · words 0/s · acked 750,010")
+
+
 def test_without_news_there_is_no_line():
     assert Rates({"lines"}).line(1.0) == ""
 

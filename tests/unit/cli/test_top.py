@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ardea.cli import top as verb
+from ardea.cli.console import Output
 from ardea.cli.top import tables
 from ardea.cli.top_view import View
 from ardea.documents.top import Row, Window
+from ardea.errors import Unreachable
 from ardea.health import Health, HealthState, Trouble
 from ardea.metrics import SECONDS, ProcessTotals, Totals
 from ardea.scheduler.control import Status
@@ -238,3 +246,76 @@ def test_rates_never_fall_below_zero_when_counting_begins_anew(steps):
         for row in window.rows():
             assert min(row.emitted, row.executed, row.acked, row.capacity, row.back_pressure) >= 0
             assert max(row.capacity, row.back_pressure) <= 1
+
+
+class Asked:
+    """Scheduler, handle and master of one topology, its clock, and who types; an answer may be an error."""
+
+    def __init__(self, answers, keys=()):
+        self.id, self.now, self.answers, self.keys = "Pipeline-1", 1000.0, [*answers], [*keys]
+        self.monotonic = self.time = lambda: self.now
+
+    def find(self, _):
+        return nullcontext(self)
+
+    def definition(self):
+        return SimpleNamespace(shape=SimpleNamespace(components=[]))
+
+    def control(self):
+        return nullcontext(self)
+
+    def ask(self, _):
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def runs(self):
+        return True
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def wait(self, seconds):
+        self.sleep(seconds)
+        return self.keys.pop(0)
+
+
+@pytest.fixture
+def shows(monkeypatch):
+    """What `ardea top` shows of answers, with a terminal or without."""
+
+    def of(asked: Asked, **options) -> str:
+        screen = io.StringIO()
+        terminal = Console(file=screen, force_terminal=True, color_system=None, width=160, height=40)
+        monkeypatch.setattr(verb, "time", asked)
+        monkeypatch.setattr(verb, "Keys", lambda: nullcontext(asked))
+        monkeypatch.setattr(verb.console, "out", lambda: terminal)
+        monkeypatch.setattr(verb.console, "print_json", lambda document: screen.write(json.dumps(document)))
+        verb.top(asked, "Pipeline", interval=2.0, **options)
+        return screen.getvalue()
+
+    return of
+
+
+def says(term: int, **totals: object) -> Status:
+    row, health = process("numbers", 0, **totals), Health(HealthState.HEALTHY)
+    return Status("Pipeline-1", "RUNNING", "", term, 1, [], [], 0, [], None, {}, {}, [row], health=health)
+
+
+def test_no_rate_is_of_what_two_masters_have_counted(shows):
+    """A metrics manager was restarted long ago: what it has counted since is less than what its master had added up."""
+    told = json.loads(shows(Asked([says(1, emitted=5000), says(2, emitted=3000)]), output=Output.JSON))
+    assert [row["emitted"] for row in told["rows"]] == [0.0, 0.0]
+
+
+def test_while_no_master_answers_that_is_said_with_the_age_of_what_is_shown(shows):
+    silent = Unreachable("the master of Pipeline-1 did not answer `status` within 5 s")
+    asked = Asked([says(1), silent, silent, says(2)], keys=["", "", "", "q"])
+    first, second, third, fourth = shows(asked).split("per second")[:4]
+    assert "Pipeline-1 RUNNING HEALTHY" in first
+    for frame, age in ((second, 2), (third, 4)):
+        assert "Pipeline-1 RUNNING UNREACHABLE" in frame
+        assert f"topology-master since {age} s: {silent.message}; what is shown is from before" in frame
+    assert "UNREACHABLE" not in fourth
+    assert "Pipeline-1 RUNNING HEALTHY" in fourth

@@ -17,7 +17,7 @@ class Asked:
     """One topology, asked at chosen seconds; ``change`` gets the answer of its master before it is heard."""
 
     def __init__(self, topology: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.emitted, self.tasks = 100.0, 0, 2
+        self.now, self.emitted, self.tasks, self.term = 100.0, 0, 2, 1
         self.change = lambda description: description
         self._topology, self._before, self._record = topology, None, None
         self._ask = Questions(Memory(), clock=lambda: self.now).all["topology"]
@@ -38,7 +38,7 @@ class Asked:
             description = dataclasses.replace(description, topology=self._record)
             totals = Totals(tasks=1, emitted=self.emitted, cpu_seconds=self.now)
             rows = [ProcessTotals(1, f"numbers-{each}", "numbers", each, totals) for each in range(self.tasks)]
-            status = msgspec.structs.replace(description.status, processes=rows)
+            status = msgspec.structs.replace(description.status, processes=rows, term=self.term)
             stories = {name: [StoryEvent(self.now, "came", 1)] for name in status.stories}
             status = msgspec.structs.replace(status, stories=stories)
             return self.change(dataclasses.replace(description, status=status))
@@ -63,6 +63,13 @@ def test_figures_of_a_description_are_new_each_five_seconds_and_rates_with_each_
     assert told(asked.at(FIGURES - 0.1, emitted=60)) is told(first)
     newest = told(asked.at(FIGURES, emitted=70))
     assert {each.totals.emitted for each in newest.status.processes} == {70}
+
+
+def test_no_rate_is_of_what_two_masters_have_counted(asked):
+    """A metrics manager was restarted long ago: what it has counted since is less than what its master had added up."""
+    asked.at(0, emitted=5000)
+    assert asked.at(1, emitted=3000, term=2).said.top.rows[0].emitted == 0
+    assert asked.at(2, emitted=3010).said.top.rows[0].emitted == 2 * 10.0
 
 
 def with_status(**fields):
