@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from xxhash import xxh3_64_intdigest
 
+from ardea.backends.contract import ScratchError
 from ardea.errors import StateError, UserError, printable
 from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.intervals import Intervals, Storage, is_rows
@@ -94,6 +95,8 @@ class TaskSnapshots:
     def _written(self, writing: Writing, error: Exception | None) -> None:
         report, content = writing.report, writing.content
         if isinstance(error, UserError):
+            raise error
+        if isinstance(error, ScratchError) and self.timeline.works:  # else the object, and its backend, was closed
             raise error
         if error is not None:
             self.give_up(report.number, f"{writing.name} cannot be stored: {error}")

@@ -157,17 +157,20 @@ class RocksBase:
 
     def _all(self) -> Iterator[tuple[_Part, int, bytes]]:
         """Part, group and record of each key, as all was at the first one."""
-        parts = [part for part in self._present() if part.count]
+        parts = [(part, part.count) for part in self._present() if part.count]
         if not parts:
             return
         with self._backend.guarded("read"):
             snapshot = self._backend.database.snapshot()
-            for part in parts:
-                size = len(part.prefix)
+            for part, count in parts:
+                size, found = len(part.prefix), 0
                 for place, record in snapshot.items(from_key=part.prefix):
                     if not place.startswith(part.prefix):
                         break
+                    found += 1
                     yield part, _GROUP.unpack_from(place, size)[0], record
+                if found != count:  # the library's iterator ends at a block that cannot be read, without an error
+                    raise OSError(f"{found:,} of {count:,} keys were found")
 
     def expired(self, written: float) -> bool:
         """By the clock, now."""

@@ -149,6 +149,26 @@ def test_what_a_disk_does_is_said_with_the_folder_and_what_to_do(tmp_path):
         base.add([("a", 1)], 0.0)
 
 
+@pytest.mark.parametrize("ttl", [None, 80.0])
+def test_a_block_that_cannot_be_read_is_an_error_and_not_the_end_of_the_keys(tmp_path, ttl):
+    backend = RocksBackend(tmp_path / "1")
+    base = backend.base("t", ALL, ttl, lambda: 110.0)
+    base.add([(number, number) for number in range(3000)], 101.0)
+    base.remove(range(1000))
+    base.add([(number, -number) for number in range(2000, 3000)], 101.5)
+    base.add([("another", 1)], 95.0)
+    assert sum(len(chunk.rows) for chunk in base.chunks()) == len(base) == 2001
+    backend.database.flush()
+    (file,) = (tmp_path / "1").glob("*.sst")
+    with file.open("r+b") as content:
+        content.seek(file.stat().st_size // 2)
+        content.write(bytes(64))
+    for read in (base.chunks, base.__iter__):
+        with pytest.raises(ScratchError, match=r"could not be read: [\d,]+ of 2,00[01] keys were found\. Its content"):
+            list(read())
+    backend.close()
+
+
 def fill(base):
     for number in range(1000):
         base.add([((number, place), "text" * 50) for place in range(100)], 0.0)

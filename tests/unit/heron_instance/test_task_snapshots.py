@@ -8,6 +8,7 @@ import gc
 import pytest
 
 from ardea import Bolt
+from ardea.backends.contract import ScratchError
 from ardea.errors import StateError, UserError
 from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.states import States
@@ -132,6 +133,21 @@ def test_what_cannot_be_stored_is_given_up_with_the_reason(task):
     report = task.snapshots.report
     assert (report.number, report.gives_up) == (0, 5)
     assert report.why == "t1/0.5/3-7.base cannot be stored: no space"
+
+
+def test_a_backend_that_cannot_be_read_takes_all_back_and_no_snapshot_is_given_up(task):
+    """A store may be written again later; the task's own disk is made anew."""
+    with pytest.raises(ScratchError, match="damaged"):
+        task.takes(5, ScratchError("damaged"))
+    assert task.snapshots.report.gives_up == 0
+
+
+def test_a_backend_that_was_closed_while_it_was_read_takes_nothing_back_once_more(task):
+    taken(task)
+    task.snapshots.take(6, task.states)
+    task.store.finish(ScratchError("closed"))
+    assert task.goes_back(2, 5) == 5
+    assert task.snapshots.timeline.works
 
 
 def test_state_comes_back_into_a_new_object(task):
