@@ -156,4 +156,4 @@ class Whole(Untimed):
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         for _, key in windows:
             if key in self._open:
-                yield self._seen(key, self._table[key, None][1], "early")
+                yield self._seen(key, self._fold.copied(self._table[key, None][1]), "early")

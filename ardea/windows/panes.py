@@ -229,16 +229,16 @@ class Panes:
         return self._look(end, keys, "on time")
 
     def _look(self, end: int, keys: Sequence[Any], firing: Any) -> Seen:
-        """The window as it is now; each key has rows in it."""
+        """The window as it is now, whatever becomes of its panes; each key has rows in it."""
         table, merge, copied, start = self._table, self._fold.merge, self._fold.copied, end - self._grid.size
         if self._grid.pane == self._grid.size:
-            values = [table[key, start] for key in keys]
+            values = [copied(table[key, start]) for key in keys]
         else:
             values = []
             panes = [(pane, found) for pane in self._grid.panes(end) if (found := self._keys.get(pane))]
             for key in keys:
                 parts = [table[key, pane] for pane, found in panes if key in found]
-                value = parts[0] if len(parts) == 1 else copied(parts[0])
+                value = copied(parts[0])
                 for part in parts[1:]:
                     value = merge(value, part)
                 values.append(value)

@@ -111,6 +111,8 @@ class Sessions:
 
     def _look(self, key: Any, start: int, firing: Any) -> Seen:
         last, value, _ = self._table[key, start]
+        if self._allowed or firing != "on time":  # later rows may change it
+            value = self._fold.copied(value)
         return Seen(window(start, last + self._gap, firing), [key], [self._fold.result(value)])
 
     # --- time -------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ardea.backends.memory import KeyedTable, Lower
-from ardea.windows import CountSliding, CountTumbling, Fold, Global, Session, Sliding, Sum, Tumbling
+from ardea.windows import CountSliding, CountTumbling, Global, Session, Sliding, Sum, Tumbling
 from ardea.windows.counted import Counted, Whole
 from ardea.windows.kinds import MICROS
 from ardea.windows.panes import Panes
@@ -448,26 +448,3 @@ def test_windows_by_number_of_keys_that_no_row_has_any_more_are_seen_at_once(kin
     assert [(key, firing, rows) for key, _, _, firing, rows in driven.seen] == [(None, "on time", *seen)]
     assert [key for key, _ in driven.table] == [0]
     assert not driven.open.due(0.0)
-
-
-class InPlace(Fold):
-    """Of an author whose values are lists that grow."""
-
-    def zero(self):
-        return []
-
-    def add(self, value, row):
-        value.append(row)
-        return value
-
-
-@pytest.mark.parametrize("kind", [Global(rows=2), Global(rows=2, fold=InPlace())], ids=["rows", "own"])
-def test_a_global_window_that_is_seen_within_a_batch_has_the_rows_up_to_there(kind):
-    driven = Driven(kind)
-    driven.add([("a", 0, number) for number in range(5)])
-    driven.end()
-    assert [(firing, rows) for _, _, _, firing, rows in driven.seen] == [
-        ("early", [0, 1]),
-        ("early", [0, 1, 2, 3]),
-        ("on time", [0, 1, 2, 3, 4]),
-    ]
