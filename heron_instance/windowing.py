@@ -66,7 +66,7 @@ class Windowing:
     def _opened(self) -> OpenWindows:
         kind, table = self._bolt.windows, self._bolt._windows
         if isinstance(kind, Regular):
-            return Panes(kind, table)
+            return Panes(kind, table, self._time)
         if isinstance(kind, Session):
             return Sessions(kind, table)
         if isinstance(kind, Global):

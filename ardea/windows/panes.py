@@ -39,7 +39,7 @@ class _Due(NamedTuple):
 class Panes:
     """Of one task."""
 
-    def __init__(self, kind: Regular, table: Table) -> None:
+    def __init__(self, kind: Regular, table: Table, time: Time) -> None:
         self._table, self._fold = table, kind.fold
         self._grid, self._of = Grid.of(kind), kind.panes
         self._keys: dict[int, set[Any]] = {}  # those with rows, by pane
@@ -49,9 +49,9 @@ class Panes:
         self._present: _Due | None = None  # what is under way, of these keys
         self._left: list[Any] = []
         self._late: dict[int, dict[Any, None]] = {}  # end of a window -> keys with new rows
-        self._restore()
+        self._restore(time)
 
-    def _restore(self) -> None:
+    def _restore(self, time: Time) -> None:
         for key, pane in self._table:
             if pane is None:
                 self._seen[key] = self._table[key, None]
@@ -59,8 +59,10 @@ class Panes:
                 self._keys.setdefault(pane, set()).add(key)
         # Whether a pane is a window, and is gone with it: none is there that a version with allowed lateness has seen.
         self._simple = self._grid.pane == self._grid.size and not self._grid.allowed and not self._seen
+        # Keys of a former task whose time was further on have seen more than is over by now.
+        self._ahead: Time = max(self._seen.values(), default=-math.inf)
         for pane, keys in self._keys.items():
-            self._expect(pane, min(self._seen.get(key, -LARGEST) for key in keys))
+            self._expect(pane, min(time, min(self._seen.get(key, -LARGEST) for key in keys)))
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -68,12 +70,11 @@ class Panes:
         """See :class:`ardea.windows.open_windows.OpenWindows`, as for all of these."""
         panes = self._of(stamps)
         found = [int(panes[0])] if (panes == panes[0]).all() else np.unique(panes).tolist()
-        late: Sequence[int] = ()
-        if self._grid.over(found[0]) <= time:
-            there = panes > self._grid.last_late(time)
-            late = np.flatnonzero(~there).tolist()
+        late: list[int] = []
+        if self._grid.over(found[0]) <= max(time, self._ahead):
+            there, late = self._taken(keys, panes, time)
             keys, items, panes = list(compress(keys, there)), list(compress(items, there)), panes[there]
-            found = [pane for pane in found if self._grid.over(pane) > time]
+            found = np.unique(panes).tolist()
         if len(found) == 1:
             with self._adding({found[0]: keys}, time):
                 self._fold.put_all(self._table, zip(keys, repeat(found[0]), strict=False), items)
@@ -81,6 +82,14 @@ class Panes:
             with self._adding({pane: list(compress(keys, panes == pane)) for pane in found}, time):
                 self._fold.put_all(self._table, zip(keys, panes.tolist(), strict=True), items)
         return late
+
+    def _taken(self, keys: Iterable[Any], panes: Any, time: Time) -> tuple[Any, list[int]]:
+        """Which rows a window takes, and the places of those that are late; ``keys``: of each."""
+        late = panes <= self._grid.last_late(time)
+        if self._ahead > time:
+            over, pairs = self._grid.over, zip(keys, panes.tolist(), strict=True)
+            late |= np.array([over(pane) <= self._seen.get(key, -LARGEST) for key, pane in pairs], dtype=np.bool_)
+        return ~late, np.flatnonzero(late).tolist()
 
     @contextlib.contextmanager
     def _adding(self, keys: Mapping[int, Sequence[Any]], time: Time) -> Iterator[None]:
@@ -99,31 +108,29 @@ class Panes:
             raise
         finally:
             for pane, some in keys.items():
-                if self._grid.ends(pane)[0] <= time:
+                if self._grid.ends(pane)[0] <= max(time, self._ahead):
                     self._put_late(pane, some, time)
 
     def add_columns(self, keys: Keyed, stamps: Any, columns: Any, time: Time) -> Sequence[int]:
         """Rows of a record batch, of which each is in one pane; returns the places of those that are late."""
         panes = self._of(stamps)
-        there = np.flatnonzero(panes > self._grid.last_late(time))
+        taken, late = self._taken((keys.keys[place] for place in keys.places), panes, time)
+        there = np.flatnonzero(taken)
         if len(there):
             found, place = np.unique(panes[there], return_inverse=True)
             groups, places = np.unique(keys.places[there] * len(found) + place, return_inverse=True)
             pairs = [(keys.keys[group // len(found)], int(found[group % len(found)])) for group in groups.tolist()]
             some = columns if len(there) == len(panes) else columns.take(arrow().array(there))
             self._merge(pairs, self._fold.parts(some, Groups(places, len(pairs))), time)
-        late: list[int] = np.flatnonzero(panes <= self._grid.last_late(time)).tolist()
         return late
 
     def add_parts(self, keys: Sequence[Any], stamps: Any, parts: Sequence[Any], time: Time) -> Sequence[int]:
         """Values of several rows, each in the pane of its stamp; returns the places of those that are late."""
         panes = self._of(stamps)
-        late = panes <= self._grid.last_late(time)
-        there = (~late).tolist()
-        pairs = list(zip(compress(keys, there), panes[~late].tolist(), strict=True))
+        there, late = self._taken(keys, panes, time)
+        pairs = list(zip(compress(keys, there), panes[there].tolist(), strict=True))
         self._merge(pairs, compress(parts, there), time)
-        found: list[int] = np.flatnonzero(late).tolist()
-        return found
+        return late
 
     def _merge(self, pairs: Sequence[tuple[Any, int]], parts: Iterable[Any], time: Time) -> None:
         """Values, by key and pane."""
@@ -150,16 +157,16 @@ class Panes:
         closed, seen = self._closed(time), self._seen
         under_way = self._present.at if self._present is not None and self._present.what == SEE else None
         left = set(self._left)
-        for end in self._grid.ends(pane, self._grid.end_by(time)):
+        for end in self._grid.ends(pane, self._grid.end_by(max(time, self._ahead))):
             if end <= closed:
                 late = keys
             elif end == under_way:
                 late = [key for key in keys if key not in left]
             else:
                 late = [key for key in keys if seen.get(key, -LARGEST) >= end]
-            if end + self._grid.allowed > time:
-                self._late.setdefault(end, {}).update(dict.fromkeys(late))
             for key in late:
+                if end + self._grid.allowed > max(time, seen.get(key, -LARGEST)):
+                    self._late.setdefault(end, {})[key] = None
                 if seen.get(key, -LARGEST) < end:
                     self._mark(key, end)
 

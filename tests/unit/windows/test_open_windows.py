@@ -34,13 +34,15 @@ class Driven:
     def __init__(self, kind, most=1000):
         self.most = most
         self.kind, self.table = kind, KeyedTable(kind.fold.zero, Lower("windows", None), normal=True)
-        self.open = OF[type(kind)](kind, self.table)
         self.watermark = -math.inf
+        self.restart()
         self.seen = []  # (key, start, end, firing, rows)
         self.late = []
 
     def restart(self):
-        self.open = OF[type(self.kind)](self.kind, self.table)
+        of = OF[type(self.kind)]
+        time = (self.watermark * MICROS,) if of is Panes else ()
+        self.open = of(self.kind, self.table, *time)
 
     def add(self, rows):
         """(key, stamp in seconds, number)."""
@@ -195,9 +197,13 @@ def test_panes_that_are_seen_in_slices_are_seen_once_over_restarts(kind, events)
 )  # while it is
 @given(KINDS, EVENTS)
 def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(kind, events):
-    lateness, wanted, ahead = kind.lateness_us // MICROS, defaultdict(set), set()
-    driven = Driven(kind, most=1)
-    for event in numbered(events):
+    follow(Driven(kind, most=1), numbered(events), {})
+
+
+def follow(driven, events, marks):
+    """``marks``: up to there a key has seen its windows, where that is further than time."""
+    lateness, wanted, ahead, late = driven.kind.lateness_us // MICROS, defaultdict(set), set(), []
+    for event in events:
         if event == "restart":
             driven.restart()
         elif event == "step":
@@ -207,12 +213,16 @@ def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(ki
         elif isinstance(event, list):
             driven.add(event)
             for key, stamp, number in event:
-                for end in ends_of(kind, stamp):
-                    if end + lateness > driven.watermark:
+                time, ends = max(driven.watermark, marks.get(key, -math.inf)), ends_of(driven.kind, stamp)
+                late += [number] if max(ends) + lateness <= time else []
+                for end in ends:
+                    if end + lateness > time:
                         wanted[key, end].add(number)
-                    if end > driven.watermark:
+                    if end > time:
                         ahead.add((key, end))
     driven.end()
+    assert driven.late == late
+    assert lateness or "late" not in {firing for *_, firing, _ in driven.seen}
     last, on_time = {}, []
     for key, _, end, firing, rows in driven.seen:
         last[key, int(end)] = rows
@@ -223,6 +233,38 @@ def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(ki
     assert ahead <= set(on_time)
     for window, numbers in wanted.items():
         assert numbers <= set(last.get(window, ())), window
+
+
+@settings(max_examples=share(60), deadline=None)
+@example(
+    Tumbling(60, on="at", allowed_lateness=600),
+    [[("a", 61)], ("rise", 120)],
+    [("rise", 100)],
+    [[("a", 110), ("b", 105)], ("rise", 120)],
+)
+@example(
+    Sliding(60, 30, on="at"),
+    [[("a", 61), ("a", 95)], ("rise", 120)],
+    [("rise", 100)],
+    [[("a", 70), ("a", 115), ("b", 70)]],
+)
+@given(KINDS, EVENTS, EVENTS, EVENTS)
+def test_of_tasks_that_become_one_no_row_is_lost_if_time_was_further_on_in_one(kind, first, second, events):
+    """Time is that of the other one from then on: what a key has seen stays seen."""
+    driven, times = Driven(kind, most=1), []
+    for keys, past in (("ab", first), ("c", second)):
+        task = Driven(kind)
+        for event in numbered(past):
+            if isinstance(event, tuple):
+                task.rise(event[1])
+                task.settle()
+            elif isinstance(event, list) and (rows := [row for row in event if row[0] in keys]):
+                task.add([(key, stamp, -1 - number) for key, stamp, number in rows])
+        times.append(task.watermark)
+        driven.table.update(task.table)
+    driven.rise(min(times))
+    driven.restart()
+    follow(driven, numbered(events), {key: end / MICROS for (key, pane), end in driven.table.items() if pane is None})
 
 
 @pytest.mark.parametrize(
@@ -273,7 +315,7 @@ def test_another_version_may_allow_another_lateness(before, after, steps):
 def test_of_late_rows_those_that_a_fold_has_not_added_leave_nothing(every, put):
     kind = Sliding(10, every, on="at", fold=Sum("value"), allowed_lateness=10)
     table = KeyedTable(kind.fold.zero, Lower("windows", None), normal=True)
-    panes = Panes(kind, table)
+    panes = Panes(kind, table, 12 * MICROS)
     with pytest.raises(TypeError):
         getattr(panes, put)(["a", "b", "c"], np.array([5, 5, 5]) * MICROS, [1, "text", 2], 12 * MICROS)
     assert {key for key, _ in table} == {"a"}
@@ -284,7 +326,7 @@ def test_of_late_rows_those_that_a_fold_has_not_added_leave_nothing(every, put):
 def test_what_a_raising_batch_has_left_does_not_outlive_its_pane(every):
     """Where no row came between."""
     kind = Sliding(10, every, on="at", fold=Sum("value"), allowed_lateness=5)
-    panes = Panes(kind, KeyedTable(kind.fold.zero, Lower("windows", None), normal=True))
+    panes = Panes(kind, KeyedTable(kind.fold.zero, Lower("windows", None), normal=True), 12 * MICROS)
     with pytest.raises(TypeError):
         panes.add(["a", "b"], np.array([5, 5]) * MICROS, [1, "text"], 12 * MICROS)
     while panes.due(40 * MICROS):
