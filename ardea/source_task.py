@@ -141,7 +141,8 @@ class Words:
     def took(self, number: int, positions: Mapping[str, Any]) -> None:
         """A snapshot has these."""
         if self.wanted:
-            self._taken[number] = dict(positions)
+            # One begins once the one before it is over: none before that one counts any more.
+            self._taken = {**dict([*self._taken.items()][-1:]), number: dict(positions)}
 
     def counts(self, number: int) -> None:
         """It does; those before it never will."""

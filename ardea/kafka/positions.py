@@ -52,7 +52,9 @@ class Positions:
 
     def take(self, number: int, marks: Mapping[PartitionId, Marks]) -> list[list[Any]]:
         """The items of a snapshot; partitions that have not been found again stand where they were."""
-        taken = self._taken[number] = self.restored | {place: mark.position for place, mark in marks.items()}
+        taken = self.restored | {place: mark.position for place, mark in marks.items()}
+        # One begins once the one before it is over: none before that one counts any more.
+        self._taken = {**dict([*self._taken.items()][-1:]), number: taken}
         found = {place: mark.end for place, mark in marks.items()}
         ends = {place: [end] for place, end in (self.ends | found).items() if end is not None}
         return [[*place, offset, *ends.get(place, ())] for place, offset in sorted(taken.items())]

@@ -52,7 +52,8 @@ class KeptProgress(JobProgress):
 
     def take(self, number: int) -> list[list[Any]]:
         """The items of a snapshot."""
-        self._taken[number] = dict(self._read)
+        # One begins once the one before it is over: none before that one counts any more.
+        self._taken = {**dict([*self._taken.items()][-1:]), number: dict(self._read)}
         return [[partition, *mark] for partition, mark in sorted(self._read.items())]
 
     def counts(self, number: int) -> list[int]:

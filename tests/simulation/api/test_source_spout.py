@@ -11,6 +11,7 @@ import pytest
 from ardea import END, Bolt, FailedException, Lines, PositionLost, Source, SourceSpout, Topology
 from ardea.component import install
 from ardea.errors import ConfigError, TopologyError, UserError
+from ardea.source_task import Words
 from ardea.sources import owner
 from ardea.testing import Cluster, CollectBolt, run
 from ardea.watermarks import SourceTime, StampCounts, Timestamps
@@ -341,6 +342,17 @@ def refused(*_):
 )
 def test_a_source_that_misbehaves_ends_the_topology_in_one_sentence(more, expected):
     ends_with(Numbers("p0", **more), expected)
+
+
+def test_of_snapshots_that_never_count_no_more_than_two_are_kept():
+    """As while the store cannot be written."""
+    source = Numbers("a")
+    words = Words(source)
+    for number in range(1, 1001):
+        words.took(number, {"a": number})
+    assert len(words._taken) == 2
+    words.counts(1000)
+    assert (source.told, words._taken) == ([{"a": 1000}], {})
 
 
 def test_what_is_said_in_vain_is_said_again():

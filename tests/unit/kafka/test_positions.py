@@ -61,6 +61,17 @@ def test_an_abandoned_snapshot_is_never_told(monkeypatch):
     assert offsets(task) == [*range(8)]
 
 
+def test_of_snapshots_that_never_count_no_more_than_two_are_kept():
+    """As while the store cannot be written."""
+    positions, marks = Positions([], 0, 1), {PLACES[0]: KeptMarks(0)}
+    for number in range(1, 1001):
+        marks[PLACES[0]].read([number])
+        positions.take(number, marks)
+    assert len(positions._taken) == 2
+    positions.counts(1000, marks)
+    assert (marks[PLACES[0]].low, positions._taken) == (1001, {})
+
+
 def test_a_restored_position_wins_over_the_group(monkeypatch):
     class Restored(Remembers):
         restored_items = [["t", 0, 6], ["gone", 3, 9]]

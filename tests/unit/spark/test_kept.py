@@ -29,6 +29,17 @@ def test_a_mark_follows_the_snapshot_that_counts(tmp_path):
     assert progress.counts(2) == [], "it will never count"
 
 
+def test_of_snapshots_that_never_count_no_more_than_two_are_kept(tmp_path):
+    """As while the store cannot be written."""
+    progress = kept(tmp_path)
+    progress.begin(partition(2, batches=1000))
+    for number in range(1000):
+        progress.emitted(ids_of(2, number, 9))
+        progress.take(number)
+    assert len(progress._taken) == 2
+    assert (progress.counts(999), progress.mark(2), progress._taken) == ([2], 1000, {})
+
+
 def test_a_restored_position_wins_over_what_is_written(tmp_path):
     write_mark(tmp_path, 4, 1, "run-1/4")
     progress = kept(tmp_path, [4, 3, "run-1/4"], [7, 1, "run-1/7"])
