@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -24,6 +25,7 @@ class Updating:
     def __init__(self, world: World, processes: Processes, topology: Buildable) -> None:
         self._world, self._processes = world, processes
         self._files = {world.definition.location: topology}
+        self._numbers = itertools.count(1)  # of requests
         self._dice = random.Random(f"scheduler of {world.timeline.seed}")
         world.store.switched = self._follow_soon
 
@@ -46,7 +48,7 @@ class Updating:
         plan = self._files[location].plan(config)
         rebuilt = location != present.location or config != present.config
         next_ = wanted(present, plan, parallelism=parallelism, location=location, config=config, rebuilt=rebuilt)
-        return UpdateRequest(f"request {present.epoch}", next_, present.epoch, patience)
+        return UpdateRequest(f"request {next(self._numbers)}", next_, present.epoch, patience)
 
     def ask(self, request: UpdateRequest) -> UpdateProgress | None:
         """How far it is; None: no master can write it now."""
@@ -57,7 +59,7 @@ class Updating:
             process.master.update(request, self._world.timeline.now)
         except Unavailable:
             return None
-        return process.master.updates.progress()
+        return process.master.updates.progress(request.id)
 
     def _follow_soon(self) -> None:
         """The scheduler sees the new plan a little later."""

@@ -86,6 +86,8 @@ def test_spouts_with_a_position_of_their_own_cannot_become_less(cluster):
     done = cluster.updated(cluster.update_request(parallelism={"words": 1}))
     assert done.step == "refused"
     assert done.reason == "words-1 would end, with a TaskState that no other task can take over"
+    done = cluster.updated(cluster.update_request(parallelism={"count": 3}))
+    assert (done.step, done.reason, "count-2" in cluster.names) == ("done", "", True)
     all_counted(cluster)
 
 

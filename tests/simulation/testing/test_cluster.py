@@ -126,6 +126,19 @@ def test_a_killed_process_comes_back(name):
         cluster.run_until(lambda: 2 in cluster.record.acked["words"], 10)
 
 
+def test_an_update_after_one_that_changes_nothing_is_made():
+    """Each request is one of its own, though all are of one plan."""
+    with Cluster(Fed) as cluster:
+        cluster.advance(1)
+        requests, same = [], {"config": {"topology.message.timeout.secs": 20}}
+        for wanted in (same, same, {"parallelism": {"sink": 2}}):
+            requests.append(cluster.update_request(**wanted))
+            done = cluster.updated(requests[-1])
+            assert (done.step, done.reason) == ("done", "")
+        assert "sink-1" in cluster.names
+        assert [cluster.update(each).id for each in requests] == [each.id for each in requests]
+
+
 def test_an_exception_ends_a_process_and_is_kept():
     """It is started again; the record has the exception."""
 
