@@ -60,14 +60,6 @@ class HearsAcks(Emits):
         self.bench.now += 7.0
 
 
-class TellsIdle(Emits):
-    idles = False
-
-    def idle(self):
-        self.bench.now += 0.0 if self.idles else 7.0
-        self.idles = True
-
-
 class Ticks(Bolt):
     def process(self, tup):
         pass
@@ -135,7 +127,7 @@ def test_so_does_one_of_a_spout():
     assert busy.current() == 7.0
 
 
-@pytest.mark.parametrize("component", [Ticks, HearsAcks, TellsIdle])
+@pytest.mark.parametrize("component", [Ticks, HearsAcks])
 def test_so_does_whatever_else_a_component_is_called_for(component):
     busy, idle, held_back = spends(made(component), 8.0)
     assert (busy, held_back) == (7.0, 0.0)
