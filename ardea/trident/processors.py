@@ -130,6 +130,7 @@ class Each(_Operating):
         operation, view, count, author = self._operation, self._view, self._count, self._author
         if isinstance(operation, Function):
             appender = self._appender
+            appender.take()  # rows of an attempt that failed
             for row in rows:
                 appender.row = row
                 operation.execute(view(row), appender)
@@ -284,6 +285,7 @@ class Persist(_Collecting):
     def finish(self, run: BatchRun) -> None:
         """The batch is complete."""
         rows = run.memory.pop(self)
+        self._appender.take()  # rows of an attempt that failed
         self._state.begin_commit(run.txid)  # of an empty part too: a former attempt may have had more
         if rows or self._operation.updates_always:
             self._operation.update_state(self._state, list(map(self._view, rows)), self._appender)
@@ -308,6 +310,7 @@ class Query(_Collecting):
                 f"Results size is different than argument size: {len(answers)} vs {len(rows)}"
                 f" ({type(self._operation).__name__}.batch_retrieve)"
             )
+        self._appender.take()  # rows of an attempt that failed
         for row, view, answer in zip(rows, views, answers, strict=True):
             self._appender.row = row
             self._operation.execute(view, answer, self._appender)

@@ -19,8 +19,10 @@ from ardea.trident import (
     Count,
     FilterNull,
     FixedBatchSpout,
+    Function,
     MapGet,
     MemoryMapState,
+    QueryFunction,
     SqliteState,
     Sum,
     TridentTopology,
@@ -179,6 +181,43 @@ def test_what_raises_fails_the_request_and_no_other(error, said):
         with pytest.raises(DrpcError, match=f"^FAILED_REQUEST: {said}$") as caught:
             bad.result()
         assert caught.value.type is DrpcErrorType.FAILED_REQUEST
+
+
+class Tells(Function):
+    """A row for each name, until one is bad."""
+
+    def execute(self, tup, collector):
+        for name in tup["args"].split():
+            if name == "bad":
+                raise ValueError("no")
+            collector.emit([f"secret of {name}"])
+
+
+class Asks(QueryFunction):
+    """The same, of a state."""
+
+    def batch_retrieve(self, state, tuples):
+        return [None] * len(tuples)
+
+    def execute(self, tup, answer, collector):
+        Tells().execute(tup, collector)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda s: s.each("args", Tells(), "secret"),
+        lambda s: s.state_query(s._topology.new_static_state(MemoryMapState()), "args", Asks(), "secret"),
+    ],
+    ids=["function", "query"],
+)
+def test_a_caller_gets_nothing_of_a_request_that_failed_before(told):
+    topology, drpc = simple(lambda s: told(s).project("secret"))
+    with Cluster(topology) as cluster:
+        for args in ("alice bad", "bob"):
+            answer = drpc.submit("f", args)
+            cluster.run_until(answer.done)
+        assert answer.result() == '[["secret of bob"]]'
 
 
 def fails(tup):

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from ardea.testing import Cluster
+from ardea.trident import Count, FixedBatchSpout, Function, MemoryMapState, TridentTopology
 from ardea.trident.sqlite import SqliteMap
 
 from .parts import AT_ONCE, counted, counting, run_through, write_files
@@ -98,3 +99,21 @@ def test_without_transactions_the_same_kills_show(tmp_path, monkeypatch):
     counts, plain = killed_in_commit(tmp_path, "transactional", "non_transactional", VICTIMS[0], monkeypatch)
     assert counts != plain
     assert all(counts[word] >= plain[word] for word in plain)
+
+
+def test_rows_of_an_attempt_that_fails_are_in_no_batch():
+    """The function has emitted them before it raises, and the next attempt emits them, too."""
+    raised = []
+
+    class Shout(Function):
+        def execute(self, tup, collector):
+            collector.emit([tup["word"].upper()])
+            if tup["word"] == "b" and not raised:
+                raised.append(True)
+                raise ValueError("once")
+
+    topology, counts = TridentTopology("words"), MemoryMapState.transactional()
+    words = topology.new_stream("words", FixedBatchSpout(["word"], [["a"], ["b"]], 2))
+    words.each("word", Shout(), "loud").group_by("loud").persistent_aggregate(counts, Count(), "n")
+    assert (run_through(topology).state, raised) == ("SUCCEEDED", [True])
+    assert counts.values() == {("A",): 1, ("B",): 1}

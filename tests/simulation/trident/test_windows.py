@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea import TopologyError
-from ardea.trident import Aggregator, DirectorySpout, FixedBatchSpout, SqliteState, Sum, TridentTopology, WindowConfig
+from ardea.errors import StateError
+from ardea.trident import (
+    Aggregator,
+    DirectorySpout,
+    FixedBatchSpout,
+    MemoryMap,
+    OpaqueMap,
+    SqliteState,
+    StateFactory,
+    Sum,
+    TridentTopology,
+    WindowConfig,
+)
 
 from .parts import run_through, run_under_kills
 
@@ -131,6 +143,35 @@ def test_a_window_of_time_in_a_topology():
     assert cluster.state == "SUCCEEDED"
     assert 3 <= len(seen) <= 5
     assert all(7 <= each <= 9 for each in seen[1:])
+
+
+class Full(MemoryMap):
+    """Refuses the first write."""
+
+    full = True
+
+    def multi_put(self, keys, values):
+        full, self.full = self.full, False
+        if full:
+            raise StateError("no space left")
+        super().multi_put(keys, values)
+
+
+class FullOnce(StateFactory):
+    kind = "opaque"
+
+    def make_state(self, config, partition_index, num_partitions):
+        return OpaqueMap(Full())
+
+
+def test_windows_that_could_not_be_stored_are_emitted_once():
+    """When the batch comes again; they had been emitted before the state was written."""
+    topology, seen = TridentTopology("windows"), []
+    rows = topology.new_stream("rows", FixedBatchSpout(["n"], [[n] for n in range(4)], 2))
+    rows.tumbling_window(2, Sum(), "sum", "n", state=FullOnce()).peek(lambda tup: seen.append(tup["sum"]))
+    cluster = run_through(topology)
+    assert (cluster.state, len(cluster.record.failed["$mastercoord-bg0"])) == ("SUCCEEDED", 1)
+    assert seen == [1, 5]
 
 
 @pytest.mark.sampled(4)
