@@ -6,6 +6,7 @@ update sees the one before.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -70,7 +71,7 @@ class NonTransactionalMap(MapState):
     def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
         """Reads and writes."""
         keys = as_keys(keys)
-        values = [update(stored) for update, stored in zip(updates, self._backing.multi_get(keys), strict=True)]
+        values = _updated(updates, self._backing.multi_get(keys))
         self._backing.multi_put(keys, values)
         return values
 
@@ -108,6 +109,10 @@ class _Versioned(MapState):
     def multi_combine(self, keys: Sequence[Key], parts: Sequence[Any], combine: Combine) -> list[Any]:
         """Combines each key's value with its part."""
         return self._change(as_keys(keys), parts, partial(_combined, combine))
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """Sets each key."""
+        self._change(as_keys(keys), values, lambda values, _: list(values))
 
     @abstractmethod
     def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
@@ -285,6 +290,7 @@ class SnapshottableMap(Snapshottable):
 
 
 _TXID, _CURRENT = itemgetter(0), itemgetter(1)
+_FIXED = frozenset({int, float, str, bytes, bool, type(None)})
 
 
 def _before(txid: int, stored: Sequence[Any]) -> list[Any]:
@@ -294,13 +300,21 @@ def _before(txid: int, stored: Sequence[Any]) -> list[Any]:
 
 
 def _updated(updates: Sequence[Update], seen: Sequence[Any]) -> list[Any]:
-    return [update(value) for update, value in zip(updates, seen, strict=True)]
+    return [update(value) for update, value in zip(updates, _own(seen), strict=True)]
 
 
 def _combined(combine: Combine, parts: Sequence[Any], seen: Sequence[Any]) -> list[Any]:
+    seen = _own(seen)
     if all(map(is_not, seen, repeat(None))):
         return list(map(combine, seen, parts))
     return [part if value is None else combine(value, part) for part, value in zip(parts, seen, strict=True)]
+
+
+def _own(values: Sequence[Any]) -> Sequence[Any]:
+    """Values that an author may change in place, while those that are stored stay."""
+    if set(map(type, values)) <= _FIXED:
+        return values
+    return [value if type(value) in _FIXED else copy.deepcopy(value) for value in values]
 
 
 def _behind(txid: int, stored: int) -> StateError:

@@ -280,3 +280,61 @@ def test_memory_in_all_three_kinds(made, room, kind, counted):
     assert factory.values() == {("a",): counted}
     with pytest.raises(StateError, match="partition 0 begins empty at transaction 3"):
         factory.make_state({}, 0, 1).begin_commit(3)
+
+
+def appending(row):
+    def update(stored):
+        rows = [] if stored is None else stored
+        rows.append(row)
+        return rows
+
+    return update
+
+
+def extended(rows, more):
+    rows.extend(more)
+    return rows
+
+
+def crash(_):
+    raise CrashError
+
+
+@pytest.mark.parametrize("backing", [MemoryMap, lambda: CachedMap(MemoryMap(), 2)], ids=["plain", "cached"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state, row: state.multi_update([A], [appending(row)]),
+        lambda state, row: state.multi_combine([A], [[row]], extended),
+    ],
+    ids=["update", "combine"],
+)
+@pytest.mark.parametrize(
+    ("kind", "kept"), [(NonTransactionalMap, [1, 2, 2]), (TransactionalMap, [1, 2]), (OpaqueMap, [1, 2])]
+)
+def test_a_value_may_be_changed_in_place(kind, kept, change, backing):
+    """A transaction that comes again finds the value before it, and one that raises has changed nothing."""
+    state = kind(backing())
+    for txid in (1, 2, 2):
+        state.begin_commit(txid)
+        change(state, txid)
+        state.commit(txid)
+    state.begin_commit(3)
+    with pytest.raises(CrashError):
+        state.multi_update([A, B], [appending(3), crash])
+    assert state.multi_get([A, B]) == [kept, None]
+
+
+class NeverCopied:
+    def __deepcopy__(self, memo):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+def test_a_value_that_is_replaced_is_not_copied(kind):
+    """As the rows of windows, of which a batch may have thousands."""
+    state = kind(MemoryMap())
+    for txid in (1, 2):
+        state.begin_commit(txid)
+        state.multi_put([A], [NeverCopied()])
+        state.commit(txid)
