@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any
+
+import numpy as np
 
 from ardea.collectors import RowIds, TupIds
 from ardea.component import DEFAULT_STREAM, Spout, Stream, install, overrides
@@ -78,7 +81,7 @@ class _Into:
             self.emit(row, ids.next(), stream, direct_task, need_task_counts)
 
     def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
-        ids = [None] * batch.num_rows if tup_ids is None else getattr(tup_ids, "tolist", lambda: tup_ids)()
+        ids = [None] * batch.num_rows if tup_ids is None else _ids_of(tup_ids)
         columns = [column.to_pylist() for column in batch.columns]
         for row, tup_id in zip(zip(*columns, strict=True), ids, strict=True):
             self.emit(row, tup_id, stream, None, need_task_ids=False)
@@ -121,6 +124,7 @@ class _PlainEmitter(Emitter[None]):
         store.delete(self._mark)  # a new life begins anew
         self._spout, self._most = spout, Settings.of(config).max_batch_size
         self._replays = not overrides(type(spout), "fail")
+        self._tells_batch = overrides(type(spout), "ack_batch")
         self._into = _Into(type(spout).__name__)
         self._batches: dict[int, list[Emitted]] = {}
         install(spout, context.this_component_id, self._into)
@@ -128,19 +132,25 @@ class _PlainEmitter(Emitter[None]):
         spout.activate()
 
     def emit_batch(self, attempt: Attempt, metadata: None, collector: Collector) -> None:  # noqa: ARG002
-        rows: list[Emitted] = []
-        for known in sorted(txid for txid in self._batches if txid >= attempt.txid):
-            failed = self._batches.pop(known)
+        into, again = self._into, sorted(txid for txid in self._batches if txid >= attempt.txid)
+        failed = [row for txid in again for row in self._batches[txid]]
+        if not self._replays and into.finished and _ids_in(failed):
+            self._store.delete(self._mark)  # it hears of them, and is asked until it has finished again
+            into.finished = False
+        for txid in again:
+            del self._batches[txid]
+        rows = self._batches[attempt.txid] = into.rows  # also if something is raised below
+        try:
             if self._replays:
-                rows += failed
+                rows[:0] = failed
             else:
-                self._fail(failed)
-        into = self._into
-        into.rows, before = rows, -1
-        while not into.finished and before < len(rows) < self._most:
-            before = len(rows)
-            self._spout.next_tuple()
-        self._batches[attempt.txid] = rows
+                self._tell(self._spout.fail, failed)
+            before = -1
+            while not into.finished and before < len(rows) < self._most:
+                before = len(rows)
+                self._spout.next_tuple()
+        finally:
+            into.rows = []  # of the next batch, which has what ``ack`` emits
         if into.finished:
             self._store.put(self._mark, [attempt.txid, self._tasks])
         for row, _ in rows:
@@ -148,20 +158,34 @@ class _PlainEmitter(Emitter[None]):
 
     def success(self, txid: int) -> None:
         for known in sorted(known for known in self._batches if known <= txid):
-            self._tell(self._spout.ack, self._batches.pop(known))
+            rows = self._batches.pop(known)
+            if not self._tells_batch:
+                self._tell(self._spout.ack, rows)
+                continue
+            for of_array, part in groupby(_ids_in(rows), _number_type):
+                ids = [*part]
+                self._spout.ack_batch(np.array(ids) if of_array else ids)
 
     def close(self) -> None:
         self._spout.close()
 
-    def _fail(self, rows: Sequence[Emitted]) -> None:
-        """A spout that hears of failures is asked again until it has finished again."""
-        if self._into.finished and any(tup_id is not None for _, tup_id in rows):
-            self._into.finished = False
-            self._store.delete(self._mark)
-        self._tell(self._spout.fail, rows)
-
     @staticmethod
     def _tell(verdict: Callable[[Any], Any], rows: Sequence[Emitted]) -> None:
-        for _, tup_id in rows:
-            if tup_id is not None:
-                verdict(tup_id)
+        for tup_id in _ids_in(rows):
+            verdict(tup_id.item() if _number_type(tup_id) else tup_id)
+
+
+def _ids_of(tup_ids: TupIds) -> Iterable[Any]:
+    """One for each row; those of a range or an array of integers are NumPy's, by which ``ack_batch`` gets an array."""
+    array: Any = np.asarray(tup_ids) if isinstance(tup_ids, range) or hasattr(tup_ids, "to_numpy") else tup_ids
+    if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+        return array
+    return getattr(tup_ids, "tolist", lambda: tup_ids)()
+
+
+def _ids_in(rows: Sequence[Emitted]) -> list[Any]:
+    return [tup_id for _, tup_id in rows if tup_id is not None]
+
+
+def _number_type(tup_id: Any) -> type | None:
+    return type(tup_id) if isinstance(tup_id, np.integer) else None

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ardea import FailedException, Spout, Stream, TopologyError, UserError
+from ardea.errors import StateError
 from ardea.testing import Cluster, run
 from ardea.trident import Attempt, MemoryMapState, PlainSpout, Sum, TridentTopology
 from ardea.trident.store import MemoryStore, StreamStore
@@ -136,6 +137,98 @@ def test_arrow_batches_are_rows_here(tup_ids, acked):
     assert emit(emitter, 1) == [7, 8, 7, 8]
     emitter.success(1)
     assert spout.acked == acked
+
+
+class Breaks(Numbers):
+    """Its source is away once, after the second row."""
+
+    away = True
+
+    def next_tuple(self):
+        super().next_tuple()
+        if self.n == 2 and self.away:
+            self.away = False
+            raise ConnectionError("away")
+
+
+class BreaksAndDecides(Breaks, Decides):
+    pass
+
+
+def test_rows_that_were_taken_before_something_was_raised_come_again():
+    emitter, _ = emitter_of(Breaks)
+    with pytest.raises(ConnectionError):
+        emit(emitter, 1)
+    assert emit(emitter, 1, 1) == [1, 2, 3]
+
+
+def test_a_spout_that_replays_by_itself_hears_of_them_too():
+    emitter, spout = emitter_of(BreaksAndDecides)
+    with pytest.raises(ConnectionError):
+        emit(emitter, 1)
+    assert (emit(emitter, 1, 1), spout.failed) == ([3, 4, 5], [1, 2])
+
+
+class Sends(Numbers):
+    """Emits a row that fails again, and one more for each that is acked."""
+
+    def fail(self, tup_id):
+        self.emit([tup_id], tup_id=tup_id)
+        return True
+
+    def ack(self, tup_id):
+        self.emit([-tup_id])
+
+
+def test_what_a_spout_emits_when_it_hears_of_its_rows_is_in_the_next_batch():
+    emitter, _ = emitter_of(Sends)
+    assert [emit(emitter, txid) for txid in (1, 2)] == [[1, 2, 3], [4, 5, 6]]
+    emitter.success(1)
+    assert emit(emitter, 2, 1) == [-1, -2, -3, 4, 5, 6]
+    emitter.success(2)
+    assert emit(emitter, 3) == [-4, -5, -6]
+
+
+def test_a_spout_is_asked_again_also_where_the_state_manager_was_away_when_its_rows_failed(monkeypatch):
+    emitter, spout = emitter_of(Decides)
+    spout.last = 2
+    assert emit(emitter, 1) == [1, 2]
+    with monkeypatch.context() as away:
+        away.setattr(MemoryStore, "delete", refuse)
+        with pytest.raises(StateError):
+            emit(emitter, 1, 1)
+    assert (emit(emitter, 1, 2), spout.failed) == ([3, 4, 5], [1, 2])
+
+
+def refuse(self, path, owner=None):
+    raise StateError("nobody answers")
+
+
+@pytest.mark.parametrize(
+    "tup_ids",
+    [[5, None], np.array([5, 6]), pa.array([5, 6]), range(5, 7)],
+    ids=["list", "NumPy", "Arrow", "range"],
+)
+def test_a_spout_may_hear_of_all_acks_of_a_batch_at_once(tup_ids):
+    """Ids of a range or an array of integers come as an array, others as a list."""
+    heard = []
+
+    class Columns(Numbers):
+        def next_tuple(self):
+            self.emit([self.n], tup_id="plain")
+            self.emit_batch(pa.record_batch({"n": [7, 8]}), tup_ids=tup_ids)
+
+        def ack_batch(self, tup_ids):
+            heard.append(tup_ids)
+
+    emitter, _ = emitter_of(Columns)
+    emit(emitter, 1)
+    emitter.success(1)
+    if isinstance(tup_ids, list):
+        assert heard == [["plain", 5]]
+    else:
+        plain, array = heard
+        assert (plain, type(array), array.tolist()) == (["plain"], np.ndarray, [5, 6])
 
 
 @pytest.mark.parametrize("more", [{"stream": "other"}, {"direct_task": 1}, {"need_task_ids": True}], ids=str)
