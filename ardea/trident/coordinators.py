@@ -83,7 +83,7 @@ class MasterBatchCoordinator(Spout):
                 self._record.write(tup_id.txid + 1, self._lives)
             except StateError as error:
                 self.logger.warning("transaction %d cannot be recorded and comes again: %s", tup_id.txid, error)
-                self.fail(tup_id)
+                self._again(tup_id, counts=False)
                 return
         skipped = transactions.skips(tup_id.txid)
         if transactions.done(tup_id):
@@ -98,11 +98,7 @@ class MasterBatchCoordinator(Spout):
 
     def fail(self, tup_id: Step) -> bool:
         """A phase failed: later transactions are begun again too."""
-        transactions = self._transactions
-        if transactions.failed(tup_id):
-            self._measures.failed()
-            self.logger.info("transaction %d fails (attempt %d)", tup_id.txid, tup_id.attempt)
-        self._go_on()
+        self._again(tup_id)
         return True
 
     def close(self) -> None:
@@ -111,6 +107,12 @@ class MasterBatchCoordinator(Spout):
             coordinator.close()
         for store in self._stores.values():
             store.close()
+
+    def _again(self, step: Step, *, counts: bool = True) -> None:
+        if self._transactions.failed(step, counts=counts):
+            self._measures.failed()
+            self.logger.info("transaction %d fails (attempt %d)", step.txid, step.attempt)
+        self._go_on()
 
     def _go_on(self, *, begin: bool = False) -> None:
         """``begin``: new batches, too.  Who is told to end is not asked for any, and only repeats what failed."""

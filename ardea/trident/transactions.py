@@ -118,16 +118,17 @@ class Transactions:
         self.failures = self._patience = 0
         return True
 
-    def failed(self, step: Step) -> bool:
+    def failed(self, step: Step, *, counts: bool = True) -> bool:
         """The step failed: it and all later transactions are to be begun again.
 
-        The first time at once; then after 1, 3, 7 ... calls of :meth:`next_steps`.
+        The first time at once; then after 1, 3, 7 ... calls of :meth:`next_steps`.  ``counts``: the transaction may be
+        to blame, and is skipped in the end.
         """
         if not self.is_present(step):
             return False
         for txid in [txid for txid in self._active if txid >= step.txid]:
             del self._active[txid]
-        self._failed[step.txid] = self._failed.get(step.txid, 0) + 1
+        self._failed[step.txid] = self._failed.get(step.txid, 0) + counts
         self._patience = min((1 << self.failures) - 1, MOST_PATIENCE)
         self.failures = min(self.failures + 1, 10)
         return True

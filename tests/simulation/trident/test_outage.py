@@ -97,3 +97,26 @@ def test_a_batch_whose_positions_were_not_stored_may_have_more_rows_until_they_a
     assert emissions.emit() == ["a", "c", "d", "b"]
     emissions.commit()
     assert emissions.emit() == ["e"]
+
+
+@pytest.mark.parametrize("kind", ["transactional", "opaque"])
+def test_a_commit_that_cannot_be_recorded_is_no_failure_of_its_batch(tmp_path, monkeypatch, kind):
+    """However often that is: all has committed it, and without its tuples an opaque state would set it back."""
+    plain = write_files(tmp_path / "in", [["a b c", "a"] * 20, ["b a"] * 40])
+    topology, counts = counting(tmp_path, kind)
+    left, swap = [], MemoryStore.swap
+
+    def refusing(self, path, *args):
+        if left and "/coordinator/" in path:
+            left.pop()
+            raise StateError("no space left")
+        return swap(self, path, *args)
+
+    monkeypatch.setattr(MemoryStore, "swap", refusing)
+    config = AT_ONCE | {"topology.trident.batch.max.failures": 3}
+    with Cluster(topology, containers=2, config=config) as cluster:
+        cluster.run_until(lambda: sum(counted(counts).values()) >= 20)
+        left += [True] * 5
+        cluster.run_until(lambda: cluster.over, 600)
+        assert (cluster.state, cluster.reason, left) == ("SUCCEEDED", "", [])
+    assert counted(counts) == plain
