@@ -227,13 +227,15 @@ class Aggregate(Processor):
     def begin(self, run: BatchRun) -> None:
         """The batch begins."""
         if self._alone is None or self._alone(run.txid, self._partition, self._partitions):
-            self._flush(run, self._start(run)[1])
+            self._start(run)  # rows that it emits leave with those that follow, when all of the task has begun
 
     def execute(self, run: BatchRun, rows: Rows) -> None:
         """Some rows."""
         kept = run.memory.get(self) or self._start(run)
         kept[0] = self._fold.step(kept[0], rows, kept[1])
-        self._flush(run, kept[1])
+        out = kept[1][:]
+        kept[1].clear()
+        self.pass_on(run, out)
 
     def finish(self, run: BatchRun) -> None:
         """The batch is complete."""
@@ -247,12 +249,6 @@ class Aggregate(Processor):
         out: Rows = []
         run.memory[self] = kept = [self._fold.start(run.txid, out), out]
         return kept
-
-    def _flush(self, run: BatchRun, out: Rows) -> None:
-        if out:
-            rows = out[:]
-            out.clear()
-            self.send(run, rows)
 
 
 class _Collecting(Processor):

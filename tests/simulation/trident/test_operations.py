@@ -89,6 +89,14 @@ class Twice(Aggregator):
         collector.emit([f"{len(value)} in all"])
 
 
+class Greeting(Twice):
+    """Emits a row as the batch begins, too."""
+
+    def init(self, batch_id, collector):
+        collector.emit(["begins"])
+        return []
+
+
 class Silent(Aggregator):
     def init(self, batch_id, collector):
         return None
@@ -132,6 +140,18 @@ CASES = {
     "an aggregator": (
         lambda s: s.filter(FilterNull(), "n").aggregate(Twice(), "x", "n"),
         [(3,), (1,), ("2 in all",), (4,), (1,), ("2 in all",), ("0 in all",)],
+    ),
+    "an aggregator that emits at once": (
+        lambda s: s.filter(FilterNull(), "n").aggregate(Greeting(), "x", "n"),
+        [("begins",), (3,), (1,), ("2 in all",), ("begins",), (4,), (1,), ("2 in all",), ("begins",), ("0 in all",)],
+    ),
+    "the same, before a repartition": (
+        lambda s: s.filter(FilterNull(), "n").aggregate(Greeting(), "x", "n").shuffle().map(lambda tup: tup["x"], "x"),
+        [("begins",), (3,), (1,), ("2 in all",), ("begins",), (4,), (1,), ("2 in all",), ("begins",), ("0 in all",)],
+    ),
+    "the same, before another aggregator": (
+        lambda s: s.partition_aggregate(Greeting(), "x", "n").partition_aggregate(Count(), "c"),
+        [(4,), (4,), (3,)],
     ),
     "a chain of combiners": (
         lambda s: (
