@@ -6,16 +6,20 @@ import csv
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from ardea.errors import ConfigError, StateError, TopologyError, UserError, is_text, printable
+from ardea.protocol.keys import MAX_DEPTH
+from ardea.protocol.values import RowCodec
 from ardea.trident.operations import Collector
 from ardea.trident.partitioned import PartitionedSpout
 from ardea.trident.spout import Attempt
 from ardea.trident.tuples import Fields, Row, names_of
 
 _LOOK = 1 << 16
+_CODEC = RowCodec()
 
 
 class FileSpout(PartitionedSpout):
@@ -114,6 +118,10 @@ class FileSpout(PartitionedSpout):
                 return self.more(file, position[1] if position else 0)
         except FileNotFoundError:
             return False
+        except ConfigError:
+            raise
+        except (OSError, UserError):
+            return True  # the batch that reads it says what is wrong
 
 
 class TextSpout(FileSpout):
@@ -162,7 +170,8 @@ class JsonLinesSpout(TextSpout):
             pattern: of the file names.
             rows: most rows of a file in one batch.
             follow: wait for more lines and files, for ever.
-            skip_malformed: pass over lines that are no objects; else they fail their batch, with an error.
+            skip_malformed: pass over lines that are no objects, and those with a value that cannot be emitted, as half
+                a surrogate pair; else they fail their batch, with an error.
         """
         skip = skip_malformed
         return cls(path, fields, skip_malformed=skip, pattern=pattern, most=rows, follow=follow, opaque=False)
@@ -190,16 +199,30 @@ class JsonLinesSpout(TextSpout):
     def _row(self, file: BinaryIO, line: bytes, end: int) -> Row | None:
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
+        wrong = "are no JSON object"
         if isinstance(found, dict):
-            return tuple([found.get(name) for name in self.outputs])
+            row = tuple([found.get(name) for name in self.outputs])
+            if not (wrong := _unsendable(line, row)):
+                return row
         if self._skip:
             return None
         raise UserError(
-            f"{file.name}: bytes {end - len(line)} to {end} are no JSON object: {line[:80]!r}",
+            f"{file.name}: bytes {end - len(line)} to {end} {wrong}: {line[:80]!r}",
             hint="correct the line, or pass skip_malformed=True",
         )
+
+
+def _unsendable(line: bytes, row: Row) -> str:
+    """What is wrong with the row of a line; mostly nothing, which is soon seen."""
+    if line.isascii() and b"\\u" not in line and line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return ""
+    try:
+        refusal = _CODEC.explain([row])
+    except LookupError:
+        return ""
+    return f"have a value that cannot be emitted ({refusal.type}: {refusal.reason})"
 
 
 class CsvSpout(TextSpout):
@@ -313,7 +336,9 @@ class ParquetSpout(FileSpout):
     def read(self, file: BinaryIO, start: int, end: int | None = None) -> Iterator[tuple[Row | None, int]]:
         """A row group at a time."""
         parquet = _parquet(file)
-        if missing := [name for name in self.outputs if name not in parquet.schema_arrow.names]:
+        with _naming(file):
+            names = parquet.schema_arrow.names
+        if missing := [name for name in self.outputs if name not in names]:
             raise UserError(f"{file.name} has no column {', '.join(missing)}")
         first = 0
         for number in range(parquet.num_row_groups):
@@ -321,8 +346,9 @@ class ParquetSpout(FileSpout):
             if first + count > start and (end is None or first < end):
                 skipped = max(0, start - first)
                 most = None if end is None else end - first - skipped
-                table = parquet.read_row_group(number, columns=list(self.outputs)).select(list(self.outputs))
-                columns = [column.to_pylist() for column in table.slice(skipped, most).columns]
+                with _naming(file):
+                    table = parquet.read_row_group(number, columns=list(self.outputs)).select(list(self.outputs))
+                    columns = [column.to_pylist() for column in table.slice(skipped, most).columns]
                 for place, row in enumerate(zip(*columns, strict=True), first + skipped + 1):
                     yield row, place
             first += count
@@ -337,4 +363,19 @@ def _parquet(file: BinaryIO) -> Any:
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ConfigError("a ParquetSpout needs pyarrow", hint="pip install 'ardea[arrow]'") from error
-    return ParquetFile(file)
+    with _naming(file):
+        return ParquetFile(file)
+
+
+@contextmanager
+def _naming(file: BinaryIO) -> Iterator[None]:
+    """Arrow's errors, some of which are plain ones of Python, say nothing of the file."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except (ArrowException, OSError, ValueError, OverflowError) as error:
+        raise UserError(
+            f"{file.name} cannot be read as Parquet: {error}; its batch comes again",
+            hint="put a whole file in its place",
+        ) from error

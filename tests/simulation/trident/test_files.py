@@ -7,7 +7,9 @@ import io
 import json
 import os
 import random
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from ardea import TopologyError, UserError
+from ardea.errors import ConfigError
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.trident import Count, CsvSpout, DirectorySpout, JsonLinesSpout, ParquetSpout, SqliteState, TridentTopology
@@ -76,6 +79,70 @@ def test_json_that_is_none(tmp_path):
     with pytest.raises(UserError, match=r"a.jsonl: bytes 9 to 18 are no JSON object: b'nonsense\\n'"):
         batches(JsonLinesSpout.transactional(tmp_path, "n"), "a.jsonl")
     assert batches(JsonLinesSpout.transactional(tmp_path, "n", skip_malformed=True), "a.jsonl") == [[(1,), (3,)]]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b'{"n": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", "are no JSON object"),
+        (b'{"n": ' + b"[" * 200 + b"]" * 200 + b"}", "have a value that cannot be emitted .list: it is nested more"),
+        (b'{"n": "\\ud83d"}', "have a value that cannot be emitted .str: its text is not valid Unicode"),
+        (b'{"n": "\xed\xa0\xbd"}', "have a value that cannot be emitted .str: its text is not valid Unicode"),
+    ],
+    ids=["too deep to read", "too deep", "half a pair", "half a pair as it is"],
+)
+def test_json_that_no_row_can_have(tmp_path, line, says):
+    """The file and the place are said; the same in a field that nobody wants does no harm."""
+    whole = b'{"n": "\\ud83d\\ude00"}\n'
+    (tmp_path / "a.jsonl").write_bytes(whole + line + b"\n" + '{"n": "ä"}\n'.encode())
+    with pytest.raises(UserError, match=f"a.jsonl: bytes {len(whole)} to {len(whole) + len(line) + 1} {says}"):
+        batches(JsonLinesSpout.transactional(tmp_path, "n"), "a.jsonl")
+    found = batches(JsonLinesSpout.transactional(tmp_path, "n", skip_malformed=True), "a.jsonl")
+    assert found == [[("\U0001f600",), ("ä",)]]
+    if says != "are no JSON object":
+        assert batches(JsonLinesSpout.transactional(tmp_path, "other"), "a.jsonl") == [[(None,)] * 3]
+
+
+def refused(self, *_):
+    raise PermissionError(13, "Permission denied", str(self))
+
+
+@pytest.mark.parametrize("broken", ["empty", "footer", "page", "closed"])
+def test_a_file_that_cannot_be_read_fails_its_batch_and_is_named(tmp_path, monkeypatch, broken):
+    """Whether there is more to read is asked in the coordinator, which nobody would start for ever."""
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({"n": list(range(1000))}), file)
+    data = file.read_bytes()
+    damaged = {"empty": b"", "footer": data[:-100], "page": data[:4] + b"\xff" * 400 + data[404:], "closed": data}
+    file.write_bytes(damaged[broken])
+    if broken == "closed":
+        monkeypatch.setattr(Path, "open", refused)
+    spout = ParquetSpout.transactional(tmp_path, "n")
+    assert spout.is_ready({})
+    assert not spout.finished({})
+    with pytest.raises(PermissionError if broken == "closed" else UserError, match=str(file)):
+        spout.emit_new(Attempt(1, 0), "a.parquet", None, Kept())
+
+
+def test_without_arrow_no_batch_begins(tmp_path, monkeypatch):
+    """The topology ends with the hint; a batch would fail for ever."""
+    (tmp_path / "a.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ConfigError, match="needs pyarrow"):
+        ParquetSpout.transactional(tmp_path, "n").is_ready({})
+
+
+def test_a_batch_that_needs_a_broken_file_comes_again_until_it_is_whole(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"")
+    topology, seen = TridentTopology("parquet"), []
+    rows = topology.new_stream("rows", ParquetSpout.transactional(tmp_path, "n"))
+    rows.peek(lambda tup: seen.append(tup["n"]))
+    with Cluster(topology, config=AT_ONCE) as cluster:
+        cluster.run_until(lambda: cluster.record.failed["$mastercoord-bg0"])
+        assert f"{tmp_path / 'a.parquet'} cannot be read as Parquet" in Inside(cluster).error("spout-rows-0")
+        parquet.write_table(pa.table({"n": [1, 2]}), tmp_path / "a.parquet")
+        cluster.run_until(lambda: cluster.over, 600)
+        assert (cluster.state, seen) == ("SUCCEEDED", [1, 2])
 
 
 records = st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=2, max_size=2))
