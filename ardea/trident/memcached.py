@@ -79,8 +79,9 @@ class MemcachedMap(BackingMap):
             record = self._own()
             if missing := [id_ for id_ in rows if id_ not in self._versions]:
                 self._read(missing)
-            ids = [*record.ids, *(id_ for id_ in rows if id_ not in set(record.ids))]
-            self._announce(_Record(record.token, txid, ids if txid == record.txid else list(rows)))
+            former = record.ids if txid == record.txid >= 0 else []  # of the same transaction
+            known = set(former)
+            self._announce(_Record(record.token, txid, [*former, *(id_ for id_ in rows if id_ not in known)]))
             for id_, data in rows.items():
                 version = self._versions.pop(id_)
                 stored = (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ardea import FailedException
 from ardea.trident import memcached
-from ardea.trident.kinds import TRANSACTIONAL
+from ardea.trident.kinds import NON_TRANSACTIONAL, TRANSACTIONAL
 from ardea.trident.maps import TransactionalValue
 from ardea.trident.memcached import MemcachedMap
 
@@ -41,11 +42,16 @@ KEYS = A, B = [("a",)], [("b",)]
 
 
 @pytest.fixture
-def take_over(monkeypatch):
-    """Each task that has the partition, in turn."""
+def server(monkeypatch):
     server = Server()
     monkeypatch.setattr(memcached, "_connect", lambda _: (server, (OSError,)))
-    return lambda: MemcachedMap("here", "space", 0, 1, TRANSACTIONAL.wrap)
+    return server
+
+
+@pytest.fixture
+def take_over(server):
+    """Each task that has the partition, in turn."""
+    return lambda kind=TRANSACTIONAL: MemcachedMap("here", "space", 0, 1, kind.wrap)
 
 
 def test_keys_that_are_only_asked_for_leave_nothing_in_memory(take_over):
@@ -73,3 +79,17 @@ def test_who_was_replaced_after_it_has_read_writes_nothing(take_over):
         with pytest.raises(FailedException, match="is written by another process"):
             former.multi_put(keys, [TransactionalValue(1, "y")])
     assert present.multi_get(A + B) == [None, TransactionalValue(1, "x")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "named"),
+    [(NON_TRANSACTIONAL, ("x",), [B]), (TRANSACTIONAL, TransactionalValue(1, "x"), [A, B])],
+    ids=["without transactions", "of one transaction"],
+)
+def test_the_record_names_the_keys_of_the_present_write(take_over, server, kind, value, named):
+    """All of one transaction; without transactions it would have every key so far, and grow too large."""
+    partition = take_over(kind)
+    for keys in KEYS:
+        partition.multi_put(keys, [value])
+    record = msgspec.json.decode(server.values["space:owner:0"][0])
+    assert record["ids"] == [partition._id(key) for keys in named for key in keys]
