@@ -205,7 +205,7 @@ class TableSink(Bolt):
         for field in self._schema:
             try:
                 arrays.append(pyarrow.array([tup[field.name] for tup in held], field.type))
-            except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            except (pyarrow.ArrowException, TypeError, ValueError, OverflowError) as error:
                 self.close()
                 raise UserError(
                     f"column {field.name} of {self.table} takes no such value: {error}; the topology ends",

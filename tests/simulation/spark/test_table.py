@@ -104,8 +104,9 @@ def test_a_row_that_is_not_published_is_not_acked(tmp_path, monkeypatch):
     assert "another process has written file 0" in result.reason
 
 
-def test_a_value_of_another_type_fails_the_topology(tmp_path):
-    result = copying(tmp_path / "out", [("word", "no number")])
+@pytest.mark.parametrize("value", ["no number", 2**63])
+def test_a_value_of_another_type_fails_the_topology(tmp_path, value):
+    result = copying(tmp_path / "out", [("word", 1), ("word", value)])
     assert result.state == "FAILED"
     assert f"column n of {tmp_path / 'out'} takes no such value: " in result.reason
 
