@@ -41,5 +41,6 @@ def test_a_wait_that_is_over_before_its_deadline_is_waited_again(launch, monkeyp
 
     monkeypatch.setattr(daemon, "select", SimpleNamespace(select=select))
     assert launch.news(1e10) == News("started")
-    assert waits == [daemon.LONGEST_WAIT] * 3
+    assert len(waits) >= 3  # a line may come in two parts
+    assert {*waits} == {daemon.LONGEST_WAIT}
     assert launch.news(0.0) is None
