@@ -15,7 +15,7 @@ from itertools import repeat
 from operator import is_not, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from ardea.errors import StateError, UserError
+from ardea.errors import StateError, UserError, printable
 from ardea.trident.keys import as_keys
 from ardea.trident.state import BackingMap, Combine, Key, MapState, Snapshottable, Update
 
@@ -74,6 +74,10 @@ class NonTransactionalMap(MapState):
         values = _updated(updates, self._backing.multi_get(keys))
         self._backing.multi_put(keys, values)
         return values
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """Sets each key."""
+        self._backing.multi_put(as_keys(keys), list(values))
 
     def close(self) -> None:
         """Closes the backing map."""
@@ -314,7 +318,17 @@ def _own(values: Sequence[Any]) -> Sequence[Any]:
     """Values that an author may change in place, while those that are stored stay."""
     if set(map(type, values)) <= _FIXED:
         return values
-    return [value if type(value) in _FIXED else copy.deepcopy(value) for value in values]
+    return [value if type(value) in _FIXED else _copied(value) for value in values]
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception as error:
+        raise UserError(
+            f"a stored value of type {type(value).__name__} cannot be copied: {printable(error)}; its batch fails",
+            hint="a reducer or combiner gets a copy of what is stored: give the class a __deepcopy__",
+        ) from error
 
 
 def _behind(txid: int, stored: int) -> StateError:

@@ -330,7 +330,7 @@ class NeverCopied:
         raise AssertionError
 
 
-@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+@pytest.mark.parametrize("kind", [NonTransactionalMap, TransactionalMap, OpaqueMap])
 def test_a_value_that_is_replaced_is_not_copied(kind):
     """As the rows of windows, of which a batch may have thousands."""
     state = kind(MemoryMap())
@@ -338,3 +338,6 @@ def test_a_value_that_is_replaced_is_not_copied(kind):
         state.begin_commit(txid)
         state.multi_put([A], [NeverCopied()])
         state.commit(txid)
+    state.begin_commit(3)
+    with pytest.raises(UserError, match="a stored value of type NeverCopied cannot be copied"):
+        state.multi_update([A], [str])
