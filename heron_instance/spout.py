@@ -124,6 +124,7 @@ class SpoutRunner:
     def advance(self, now: float) -> float:
         """Replays, new tuples, flushes, markers."""
         lifecycle, reporter, emitted = self._lifecycle, self._reporter, self.emitted
+        self._no_room = False
         if reporter.markers.closed:
             self._parts.take_again(emitted)
             return now + 1.0
@@ -169,7 +170,7 @@ class SpoutRunner:
 
     def _emit(self, now: float) -> float:
         """What failed before, and more, as far as that is allowed; returns when there may be more."""
-        lifecycle, self._no_room = self._lifecycle, False
+        lifecycle = self._lifecycle
         if self._env.snapshots is not None and not self._env.snapshots.timeline.emits:
             return math.inf
         if not lifecycle.active or now < self._paused_until:

@@ -89,7 +89,7 @@ SERIES: dict[str, Series] = {
         _histogram(_T, "ardea_spout_next_tuple_duration_seconds", "Time in user code, a call of next_tuple."),
         _histogram(_T, "ardea_spout_complete_latency_seconds", "From a spout's emit to the ack of its tree."),
         _gauge(_T, "ardea_spout_pending_tuples", "Open trees and rows waiting to be sent again."),
-        _counter(_T, "ardea_instance_busy_seconds_total", "Executor time in user code, encoding and decoding."),
+        _counter(_T, "ardea_instance_busy_seconds_total", "Executor time but for waits: user code, codecs, restoring."),
         _counter(_T, "ardea_instance_idle_seconds_total", "Executor time with nothing to do."),
         _counter(
             _T,
