@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import msgspec
+
 from ardea.errors import ClusterError, Unreachable, UsageError
 from ardea.plan.definition import Definition
-from ardea.scheduler.control import ControlPort
+from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
@@ -24,7 +27,7 @@ from ardea.scheduler.kubernetes.ways import require_programs, way_to
 from ardea.scheduler.next_definition import Change
 from ardea.scheduler.schedulers import Description, Evidence, Handle
 from ardea.snapshots.kept import Kept, Listing
-from ardea.state.records import SchedulerLocation
+from ardea.state.records import RunState, SchedulerLocation
 from ardea.state.topologies import TopologyStatus
 
 _SIGNAL_CHILDREN = """
@@ -33,6 +36,14 @@ for process in json.load(open(sys.argv[1]))["processes"].values():
     if process["pid"]:
         os.kill(process["pid"], signal.SIGUSR1)
 """
+
+
+def _as_told(topology: TopologyStatus, status: Status | None) -> TopologyStatus:
+    """In the state of which its master says that it is; its objects say so with the keeper's next look."""
+    told = None if status is None else RunState(status.state)
+    if told is None or told.final or topology.execution is None:
+        return topology
+    return dataclasses.replace(topology, execution=msgspec.structs.replace(topology.execution, state=told))
 
 
 class KubernetesHandle(Handle):
@@ -56,7 +67,7 @@ class KubernetesHandle(Handle):
         lease = self._cluster.find("Lease", self._found.root["metadata"]["name"])
         return Description(
             health=health_of(self._cluster, self._found, lease, datetime.now(UTC)),
-            topology=self.topology,
+            topology=_as_told(self.topology, status),
             status=status,
             silence=silence,
             kept_by=SchedulerLocation(scheduler="kubernetes", host=self._cluster.namespace, pid=0),

@@ -283,3 +283,13 @@ def test_a_description_says_why_no_master_was_asked(ours):
     status, silence = handle.master_says()
     assert status is None
     assert "cannot be asked" in silence
+
+
+@pytest.mark.parametrize(("told", "shown"), [("PAUSED", "PAUSED"), ("SUCCEEDED", "RUNNING")])
+def test_a_description_has_the_state_that_the_master_says(ours, monkeypatch, told, shown):
+    """Its objects say so with the keeper's next look; that it has ended, not before they do."""
+    ours.master()
+    status = msgspec.structs.replace(ours.port().ask("status"), state=told)
+    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options())
+    monkeypatch.setattr(handle, "master_says", lambda: (status, ""))
+    assert handle.describe().topology.state == shown
