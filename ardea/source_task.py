@@ -17,6 +17,7 @@ from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, UserError, is_text, printable
 from ardea.keyed import ListState
 from ardea.metrics.user import CountMetric
+from ardea.snapshots.taken import Taken
 from ardea.sources import END, PartitionReader, PositionLost, Source, owner
 from ardea.watermarks import stamps_of
 
@@ -128,7 +129,7 @@ class Words:
         self.wanted = type(source).committed is not Source.committed
         self._source = source
         self._said: dict[str, Any] = {}
-        self._taken: dict[int, dict[str, Any]] = {}  # in snapshots that do not count yet
+        self._taken = Taken[str, Any]()
         self._next = -math.inf
 
     def due(self, now: float) -> bool:
@@ -141,14 +142,11 @@ class Words:
     def took(self, number: int, positions: Mapping[str, Any]) -> None:
         """A snapshot has these."""
         if self.wanted:
-            # One begins once the one before it is over: none before that one counts any more.
-            self._taken = {**dict([*self._taken.items()][-1:]), number: dict(positions)}
+            self._taken.take(number, dict(positions))
 
     def counts(self, number: int) -> None:
         """It does; those before it never will."""
-        taken = self._taken.pop(number, {})
-        self._taken = {later: positions for later, positions in self._taken.items() if later > number}
-        self.say(taken)
+        self.say(self._taken.counts(number))
 
     def say(self, positions: Mapping[str, Any]) -> None:
         """What is news; raises what the source raises, and says the same again next time."""

@@ -74,7 +74,7 @@ class Supervisor:
             ``folder`` was permanent is not started, but what it printed last is printed again.
         clock: seconds, monotonic.
         wall: Unix seconds, for the exit records.
-        spec: the file that ``processes`` are from, looked at each second: whoever replaces it changes what runs.
+        spec: the file that ``processes`` are from, looked at each second; another file in its place changes what runs.
         leader: a process that leads, by the folder of its own supervisor and its name; None: one of ``processes``, if
             any.
 

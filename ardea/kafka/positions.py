@@ -8,6 +8,7 @@ from typing import Any
 from ardea.kafka.beginning import Stored
 from ardea.kafka.marks import Marks, Offsets, PartitionId
 from ardea.kafka.sharing import owner
+from ardea.snapshots.taken import Taken
 
 
 class KeptMarks(Marks):
@@ -47,24 +48,22 @@ class Positions:
         mine = {place: item for place, item in places.items() if owner(place, tasks) == index}
         self.restored = {place: item[0] for place, item in mine.items()}
         self.ends = {place: item[1] for place, item in mine.items() if len(item) > 1}
-        self._taken: dict[int, dict[PartitionId, int]] = {}  # in snapshots that do not count yet
+        self._taken = Taken[PartitionId, int]()
         self._left: dict[PartitionId, Marks] = {}  # while they are away
 
     def take(self, number: int, marks: Mapping[PartitionId, Marks]) -> list[list[Any]]:
         """The items of a snapshot; partitions that have not been found again stand where they were."""
         taken = self.restored | {place: mark.position for place, mark in marks.items()}
-        # One begins once the one before it is over: none before that one counts any more.
-        self._taken = {**dict([*self._taken.items()][-1:]), number: taken}
+        self._taken.take(number, taken)
         found = {place: mark.end for place, mark in marks.items()}
         ends = {place: [end] for place, end in (self.ends | found).items() if end is not None}
         return [[*place, offset, *ends.get(place, ())] for place, offset in sorted(taken.items())]
 
     def counts(self, number: int, marks: Mapping[PartitionId, Marks]) -> None:
         """That snapshot counts; those before it never will."""
-        for place, offset in self._taken.pop(number, {}).items():
+        for place, offset in self._taken.counts(number).items():
             if isinstance(mark := marks.get(place), KeptMarks):
                 mark.keep(offset)
-        self._taken = {later: taken for later, taken in self._taken.items() if later > number}
 
     def unread(self) -> dict[PartitionId, KeptMarks]:
         """Marks of bounded partitions that the snapshot had not read to their ends."""

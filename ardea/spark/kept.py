@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ardea.snapshots.taken import Taken
 from ardea.spark.index import Partition
 from ardea.spark.progress import BATCH_BITS, ROW_BITS, JobProgress, Mark
 
@@ -25,7 +26,7 @@ class KeptProgress(JobProgress):
         """``items``: (partition, next batch, source) of all tasks; ``owns``: which partitions are this one's."""
         super().__init__(folder, clock)
         self._read = {number: Mark(batch, source) for number, batch, source in items if owns(number)}
-        self._taken: dict[int, dict[int, Mark]] = {}  # in snapshots that do not count yet
+        self._taken = Taken[int, Mark]()
 
     def begin(self, partition: Partition) -> Mark:
         """Where the snapshot has it, whatever is written."""
@@ -52,12 +53,10 @@ class KeptProgress(JobProgress):
 
     def take(self, number: int) -> list[list[Any]]:
         """The items of a snapshot."""
-        # One begins once the one before it is over: none before that one counts any more.
-        self._taken = {**dict([*self._taken.items()][-1:]), number: dict(self._read)}
+        self._taken.take(number, dict(self._read))
         return [[partition, *mark] for partition, mark in sorted(self._read.items())]
 
     def counts(self, number: int) -> list[int]:
         """That snapshot counts; returns the partitions that are read to their end."""
-        taken = self._taken.pop(number, {})
-        self._taken = {later: marks for later, marks in self._taken.items() if later > number}
-        return [each for each, mark in taken.items() if each in self._marks and self._reach(each, mark.batch)]
+        taken = self._taken.counts(number).items()
+        return [each for each, mark in taken if each in self._marks and self._reach(each, mark.batch)]

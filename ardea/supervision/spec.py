@@ -136,7 +136,7 @@ def load(path: Path) -> tuple[list[ProcessSpec], Policy]:
 
 
 class SpecFile:
-    """The file that a supervisor's processes are from; whoever replaces it changes what runs."""
+    """The file that a supervisor's processes are from.  Another file in its place changes what runs."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._read = path, _stamp(path)

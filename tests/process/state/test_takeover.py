@@ -37,7 +37,7 @@ def test_the_next_life_of_a_killed_master_does_not_wait_for_its_session(server, 
                 topology.until(lambda: leases_removed(topology) > removed, "it has removed its former life's lease")  # noqa: B023
             topology.returned("topology-master", life)
             topology.grows("acked", "numbers", 1000)
-        assert leases_removed(topology)
+        assert leases_removed(topology), "no next life has removed its former life's lease"
         lives = {name: process["life"] for name, process in topology.processes().items()}
         assert {name for name, life in lives.items() if life > 1} == {"topology-master"}
         topology.raise_flag("enough")
