@@ -142,6 +142,10 @@ def _topologies(module: ModuleType) -> Iterator[tuple[str, type[Topology]]]:
 def _named(path: Path) -> tuple[Path, str]:
     """The folder that is in front of the import path, and the module's name."""
     root, name = path.parent, path.stem
+    if (shown := f"{path}".encode(errors="backslashreplace").decode()) != f"{path}":
+        raise UserError(
+            f"{shown} has bytes in its name that are no UTF-8", hint="Give the file or its folder another name."
+        )
     if "." in name:
         raise UserError(f"{path} cannot be imported: {name!r} has a dot in it", hint="Give the file another name.")
     while (root / "__init__.py").is_file():

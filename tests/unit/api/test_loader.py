@@ -207,6 +207,12 @@ def test_a_file_with_a_dot_in_its_name_is_refused(write):
     assert error.hint == "Give the file another name."
 
 
+def test_a_file_whose_name_is_no_text_is_refused(write):
+    error = failure(write(GOOD, "w\udcffrds.py"))
+    assert error.message.endswith("w\\udcffrds.py has bytes in its name that are no UTF-8")
+    assert error.hint == "Give the file or its folder another name."
+
+
 def test_a_recursion_without_end_is_told_briefly(write):
     lines = failure(write("def again():\n    again()\n\nagain()\n")).message.splitlines()
     assert lines[0].startswith("RecursionError")

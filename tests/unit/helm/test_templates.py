@@ -245,6 +245,23 @@ def test_numbers_of_the_servers_settings_are_written_out(tmp_path):
     assert written <= set(config)
 
 
+def test_seconds_are_written_out_however_many_they_are(tmp_path):
+    values = tmp_path / "values.yaml"
+    grace = {"terminationGracePeriodSeconds": 3_000_000}
+    values.write_text(
+        json.dumps({"zookeeper": grace, "console": grace | {"enabled": True}, "tests": {"timeoutSeconds": 2_000_000}})
+    )
+    objects = render("--values", str(values))
+    pods = [
+        thing["spec"]["template"]["spec"]
+        for (kind, _), thing in objects.items()
+        if kind in {"StatefulSet", "Deployment"}
+    ]
+    assert [each["terminationGracePeriodSeconds"] for each in pods] == [3_000_000, 3_000_000]
+    [test] = [thing["spec"]["containers"][0] for (kind, _), thing in objects.items() if kind == "Pod"]
+    assert {"name": "SECONDS", "value": "2000000"} in test["env"]
+
+
 def test_the_tests_account_has_rights_while_the_test_runs_and_its_pod_stays_for_its_log():
     objects = render()
     hooks = {
