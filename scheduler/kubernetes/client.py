@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import socket
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +33,18 @@ _PATHS = {
     "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
 }
 _CONNECT_SECS, _ANSWER_SECS = 5.0, 30.0
+if sys.platform == "darwin":
+    _IDLE = socket.TCP_KEEPALIVE
+else:
+    _IDLE = socket.TCP_KEEPIDLE
+_SOCKET = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),  # as without these options
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, _IDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+]
+"""Of each connection: one whose other end is gone without a word breaks after a minute, also where nothing is sent."""
 
 
 class Objects(Protocol):
@@ -120,9 +134,10 @@ class Cluster:
                 "Kubernetes needs the package kubernetes, which is not installed",
                 hint="pip install 'ardea[kubernetes]'",
             ) from error
+        settings = client.Configuration()
+        settings.socket_options = _SOCKET
         try:
             if not kubeconfig and not context and (_ACCOUNT / "token").exists():
-                settings = client.Configuration()
                 config.load_incluster_config(client_configuration=settings)
                 return cls(client.ApiClient(settings), namespace or (_ACCOUNT / "namespace").read_text(), inside=True)
             contexts, active = config.list_kube_config_contexts(kubeconfig)
@@ -130,7 +145,7 @@ class Cluster:
             if chosen is None:
                 known = ", ".join(sorted(c["name"] for c in contexts))
                 raise UserError(f"the kubeconfig has no context {context}; it has {known}")
-            api = config.new_client_from_config(kubeconfig, chosen["name"])
+            api = config.new_client_from_config(kubeconfig, chosen["name"], client_configuration=settings)
         except config.ConfigException as error:
             raise UserError(
                 f"no cluster is known: {error}", hint="set KUBECONFIG, or say --kubeconfig FILE [--context NAME]"
