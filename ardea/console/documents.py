@@ -84,7 +84,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         left_out: lines before them that passed, too.
-        cut: whether reading took too long; what comes after was not read.
+        cut: whether not all was read: it took too long, or a log could not be read to its end.
     """
 
     lines: list[Line]

@@ -17,7 +17,7 @@ from ardea.console.following import Lines, followed
 from ardea.console.problems import LONGEST, Refused
 from ardea.console.tokens import Right
 from ardea.documents.levels import Level, Levels
-from ardea.errors import printable
+from ardea.errors import Unreachable, printable
 from ardea.scheduler.schedulers import LogLine, Logs
 
 TAIL, MOST = 500, 5000
@@ -110,12 +110,17 @@ def _read(logs: Logs, wanted: Wanted) -> Log:
     most = min(wanted.tail, MOST_IN_ALL // (1 if wanted.process else max(1, named)))
     kept: defaultdict[str, deque[Line]] = defaultdict(lambda: deque(maxlen=most))
     passed, cut, deadline = 0, False, clock() + READ_WITHIN
-    for line in wanted.lines(logs, follow=False):
-        if line is not None:
-            kept[line.process].append(line)
-            passed += 1
-        if cut := clock() >= deadline:
-            break
+    try:
+        for line in wanted.lines(logs, follow=False):
+            if line is not None:
+                kept[line.process].append(line)
+                passed += 1
+            if cut := clock() >= deadline:
+                break
+    except Unreachable:  # of one of them; what others have printed is told
+        if not kept:
+            raise
+        cut = True
     lines = [line for each in kept.values() for line in each]
     return Log(lines=lines, left_out=passed - len(lines), cut=cut)
 

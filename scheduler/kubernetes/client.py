@@ -84,11 +84,12 @@ class Objects(Protocol):
 
 
 class LogStream:
-    """The lines of a log, without their ends, for one reader."""
+    """The lines of a log, without their ends, for one reader, who gets Unreachable when its connection breaks."""
 
-    def __init__(self, answer: Any) -> None:
-        """``answer`` is urllib3's, and has not been read."""
-        self._answer = answer
+    def __init__(self, answer: Any, what: str) -> None:
+        """``answer`` is urllib3's, and has not been read; ``what`` is in it: ``the log of POD CONTAINER``."""
+        self._answer, self._what = answer, what
+        self._closed = False
 
     def __iter__(self) -> Iterator[bytes]:
         from urllib3.exceptions import HTTPError
@@ -98,13 +99,16 @@ class LogStream:
             for chunk in self._answer.stream(1 << 16):
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from whole
-        except (HTTPError, OSError):
-            return  # closed meanwhile, or the connection broke: half a line is none
+        except (HTTPError, OSError) as error:  # half a line is none
+            if not self._closed:
+                raise Unreachable(f"{self._what} breaks off: {error}") from error
+            return
         if rest:
             yield rest
 
     def close(self) -> None:
         """From any thread: its reader comes to the end.  Can be repeated."""
+        self._closed = True
         with contextlib.suppress(ValueError, RuntimeError, OSError):  # it has come there already
             self._answer.shutdown()
         self._answer.close()
@@ -253,8 +257,8 @@ class Cluster:
             query["tailLines"] = str(tail)
         if since is not None:
             query["sinceSeconds"] = str(max(1, math.ceil(since)))
-        path = f"{self._path('Pod', pod)}/log"
-        return LogStream(self._request("GET", path, f"read the log of {pod} {container}", query, stream=True))
+        path, what = f"{self._path('Pod', pod)}/log", f"the log of {pod} {container}"
+        return LogStream(self._request("GET", path, f"read {what}", query, stream=True), what)
 
     def open(self, pod: str, container: str, argv: Sequence[str], *, stdin: bool = False) -> Exec:
         """Starts a command in a container; ``stdin``: whether it is going to read.

@@ -79,6 +79,7 @@ class _Reader:
         reading: whether a stream is open.
         stamp: when the last line was printed, as the cluster says; empty: none has come.
         opened_at: by the follower's clock; None: it has not begun.
+        broken: whether the last stream broke: its rest is still to be read.
         whole: whether nothing comes after what was read: its pod had ended before.
     """
 
@@ -88,7 +89,7 @@ class _Reader:
         self._of_stamp = 0
         self.reading, self.stamp = False, ""
         self.opened_at: float | None = None
-        self.whole = False
+        self.broken = self.whole = False
 
     def follow(self, stream: LogStream) -> None:
         """Reads it, on a thread of its own; lines that a former stream has given are passed over."""
@@ -96,6 +97,13 @@ class _Reader:
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def _read(self, stream: LogStream) -> None:
+        try:
+            self._pass_on(stream)
+        except Unreachable:
+            self.broken, self.whole = True, False
+        self.reading = False
+
+    def _pass_on(self, stream: LogStream) -> None:
         given, again = self.stamp, self._of_stamp
         for line in stream:
             stamp, _, text = line.decode(errors="replace").partition(" ")
@@ -108,7 +116,6 @@ class _Reader:
             self.stamp = stamp
             if not self._lines.put(LogLine(self._label, text)):
                 break
-        self.reading = False
 
 
 class PodLogs(Logs):
@@ -138,10 +145,25 @@ class PodLogs(Logs):
             finally:
                 lines.leave()
             return
+        yield from self._present(sources, tail, since)
+
+    def _present(self, sources: list[Source], tail: int | None, since: float | None) -> Iterator[LogLine]:
+        """What is there, one log after the other.
+
+        Raises:
+            Unreachable: last of all, that some of them are not whole.
+        """
+        missed: dict[str, Unreachable] = {}
         opened = [(source, self._opened(source, tail=tail, since=since)) for source in sources]
         for source, stream in opened:
-            yield from (LogLine(source.label, line.decode(errors="replace")) for line in stream or ())
+            try:
+                yield from (LogLine(source.label, line.decode(errors="replace")) for line in stream or ())
+            except Unreachable as error:
+                missed[source.label] = error
         self.close()
+        if missed:
+            why = next(iter(missed.values())).message
+            raise Unreachable(f"{', '.join(missed)}: the log is not whole: {why}", hint="repeat the command")
 
     def _followed(
         self, selection: str | None, readers: dict[Source, _Reader], lines: _Lines
@@ -150,13 +172,14 @@ class PodLogs(Logs):
         looked = heard = self._clock()
         until = None if self._found.topology.running else looked + ENDS_WITHIN
         while until is None or (
-            self._clock() < until and (any(reader.reading for reader in readers.values()) or not lines.empty())
+            self._clock() < until
+            and (any(reader.reading or reader.broken for reader in readers.values()) or not lines.empty())
         ):
             line = lines.get()
             yield line
             if until is not None and line is not None:
                 until = self._clock() + ENDS_WITHIN
-            if until is not None or (now := self._clock()) < looked + SOURCES_EVERY:
+            if (now := self._clock()) < looked + SOURCES_EVERY:
                 continue
             looked = now
             try:
@@ -164,8 +187,11 @@ class PodLogs(Logs):
                 with contextlib.suppress(NotFound):  # its pod is on its way out
                     for source in self._chosen(selection, pods):
                         readers.setdefault(source, _Reader(source.label, lines))
-                self._attend(readers, pods)
-                heard, until = now, None if runs else now + ENDS_WITHIN
+                ended = until is not None  # and all has been opened since that had begun
+                self._attend({source: each for source, each in readers.items() if each.broken or not ended}, pods)
+                heard = now
+                if not (runs or ended):
+                    until = now + ENDS_WITHIN
             except (Unreachable, Unrecognized):
                 if now >= heard + BORNE_FOR:
                     raise
@@ -181,8 +207,11 @@ class PodLogs(Logs):
             if status.get("lastState") or "waiting" not in (status.get("state") or {"waiting": {}})
         }
         for source, reader in readers.items():
+            if reader.reading or reader.whole:
+                continue
+            reader.broken = False
             pod_ended = begun.get((source.pod, source.container))
-            if reader.reading or reader.whole or pod_ended is None:
+            if pod_ended is None:
                 continue
             now = self._clock()
             if reader.opened_at is None:

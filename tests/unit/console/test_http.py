@@ -8,6 +8,7 @@ import re
 import pytest
 
 from ardea.console import log_routes, pages
+from ardea.errors import Unreachable
 from ardea.scheduler.schedulers import LogLine
 from tests.unit.cli.memory import Paper
 from tests.unit.console.conftest import ACT
@@ -107,6 +108,21 @@ def test_an_answer_that_takes_too_long_says_that_it_is_cut(browser, submit, monk
     monkeypatch.setattr(Paper, "lines", lambda *_, **__: iter(lines(1, 99)))
     told = browser.get("/topologies/Endless/logs/_?search=line", ACT).json()
     assert (len(told["lines"]), told["lines"][-1]["text"], told["cut"]) == (10, "line 9", True)
+
+
+def test_a_log_that_breaks_off_takes_no_other_along(browser, submit, monkeypatch):
+    submit()
+    read = []
+
+    def lines(*_, **__):
+        yield from read
+        raise Unreachable("count-1: the log is not whole")
+
+    monkeypatch.setattr(Paper, "lines", lines)
+    assert browser.get("/topologies/Endless/logs/_", ACT).status_code == 503
+    read.append(LogLine("count-0", "all of it"))
+    told = browser.get("/topologies/Endless/logs/_", ACT).json()
+    assert ([each["text"] for each in told["lines"]], told["cut"]) == (["all of it"], True)
 
 
 def test_the_page_goes_without_a_token_and_is_not_sent_twice(browser):

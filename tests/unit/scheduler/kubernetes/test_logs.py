@@ -24,11 +24,17 @@ LOOKS = 400
 """How often it is looked for a line that has to come."""
 
 
+BROKEN = Unreachable("the log breaks off")
+
+
 class Stream(SimpleQueue):
-    """What was printed, then what is printed; None ends it."""
+    """What was printed, then what is printed; None ends it, and an error, too."""
 
     def __iter__(self):
-        return iter(self.get, None)
+        for line in iter(self.get, None):
+            if line is BROKEN:
+                raise line
+            yield line
 
     def close(self):
         self.put(None)
@@ -39,6 +45,7 @@ class Place:
 
     def __init__(self, cluster, prepared):
         self.cluster, self.prepared, self.printed, self.streams, self.opened = cluster, prepared, {}, {}, []
+        self.end = {}  # of streams that are not followed, by pod
         submit(cluster, prepared)
         cluster.logs = self.open
 
@@ -51,7 +58,7 @@ class Place:
         for stamp, text in lines[-tail:] if tail else lines if tail is None else ():
             stream.put(f"{stamp} {text}".encode() if follow else text.encode())
         if not follow:
-            stream.put(None)
+            stream.put(self.end.get(pod))
         return stream
 
     def made(self, job="sums-container-1", name="x"):
@@ -74,8 +81,8 @@ class Place:
         if (pod, container) in self.streams:
             self.streams[pod, container].put(" ".join(line).encode())
 
-    def breaks(self, pod="sums-container-1-x", container="adds-up-0"):
-        self.streams.pop((pod, container)).put(None)
+    def breaks(self, pod="sums-container-1-x", container="adds-up-0", how=None):
+        self.streams.pop((pod, container)).put(how)
 
     def ends(self):
         root = self.cluster.find("ConfigMap", "sums")
@@ -219,6 +226,22 @@ def test_a_pod_that_has_ended_is_read_once_more(place):
     assert len(place.opened) == 2
 
 
+def test_one_that_breaks_after_the_end_is_opened_again(place):
+    pod = place.made()
+    place.begins(pod)
+    lines = place.follows()
+    place.cluster.patch("Pod", pod, {"status": {"phase": "Succeeded"}})
+    place.ends()
+    looked(lines)
+    for text in ("most of it", "and the rest"):
+        place.breaks(how=BROKEN)
+        place.prints(text)
+        assert after(lines) == text
+    place.breaks()
+    assert list(filter(None, islice(lines, LOOKS))) == []
+    assert len(place.opened) == 3
+
+
 def test_a_log_that_prints_faster_than_it_is_shown_waits(place, monkeypatch):
     monkeypatch.setattr(module, "WAITING", 4)
     place.begins(place.made())
@@ -277,6 +300,22 @@ def test_without_following_what_is_there_is_printed(place):
         assert [line.text for line in found.lines()] == ["a line"]
 
 
+def test_without_following_a_log_that_breaks_off_is_named_after_the_others(place):
+    place.begins(place.made())
+    place.begins(place.made("sums-container-2"), "adds-up-1")
+    place.prints("its beginning")
+    place.prints("all of it", "sums-container-2-x", "adds-up-1")
+    place.end["sums-container-1-x"] = BROKEN
+    shown = []
+    with PodLogs(place.cluster, find(place.cluster, "Sums")) as found:
+        with pytest.raises(Unreachable, match=r"^adds_up-0: the log is not whole: the log breaks off$"):
+            shown.extend(line.text for line in found.lines())
+        assert shown == ["its beginning", "all of it"]
+        with pytest.raises(Unreachable):
+            found.newest("adds_up-0", 100)
+        assert found.newest("adds_up-1", 100) == b"all of it\n"
+
+
 class Answer:
     """Breaks in the middle of a line."""
 
@@ -284,7 +323,17 @@ class Answer:
         yield b"whole\nhal"
         raise ProtocolError("Connection broken")
 
+    def shutdown(self):
+        """Nothing is open."""
+
+    close = shutdown
+
 
 def test_half_a_line_is_none():
     """It comes again, whole, with the next stream."""
-    assert list(LogStream(Answer())) == [b"whole"]
+    stream, read = LogStream(Answer(), "the log of a b"), []
+    with pytest.raises(Unreachable, match="the log of a b breaks off: Connection broken"):
+        read.extend(stream)
+    assert read == [b"whole"]
+    stream.close()
+    assert list(stream) == [b"whole"], "whoever has closed it knows"
