@@ -79,8 +79,9 @@ class _Reader:
         reading: whether a stream is open.
         stamp: when the last line was printed, as the cluster says; empty: none has come.
         opened_at: by the follower's clock; None: it has not begun.
-        broken: whether the last stream broke: its rest is still to be read.
+        broken: whether the last stream broke, or could not be opened: its rest is still to be read.
         whole: whether nothing comes after what was read: its pod had ended before.
+        asked: how a first stream was asked for that could not be opened.
     """
 
     def __init__(self, label: str, lines: _Lines) -> None:
@@ -90,6 +91,15 @@ class _Reader:
         self.reading, self.stamp = False, ""
         self.opened_at: float | None = None
         self.broken = self.whole = False
+        self.asked: dict[str, Any] = {}
+
+    def resumes(self, now: float) -> dict[str, Any]:
+        """How its next stream is asked for."""
+        if self.stamp:
+            return {"after": self.stamp}
+        if self.opened_at is not None:
+            return {"since": now - self.opened_at}
+        return self.asked
 
     def follow(self, stream: LogStream) -> None:
         """Reads it, on a thread of its own; lines that a former stream has given are passed over."""
@@ -139,7 +149,7 @@ class PodLogs(Logs):
             lines = _Lines()
             try:
                 readers = {source: _Reader(source.label, lines) for source in sources}
-                self._attend(readers, pods, tail, since)
+                self._attend(readers, pods, tail=tail, since=since)
                 yield None
                 yield from self._followed(selection, readers, lines)
             finally:
@@ -154,12 +164,18 @@ class PodLogs(Logs):
             Unreachable: last of all, that some of them are not whole.
         """
         missed: dict[str, Unreachable] = {}
-        opened = [(source, self._opened(source, tail=tail, since=since)) for source in sources]
-        for source, stream in opened:
+        silent: dict[str, Unreachable] = {}
+        opened: list[tuple[str, LogStream | None]] = []
+        for source in sources:
             try:
-                yield from (LogLine(source.label, line.decode(errors="replace")) for line in stream or ())
+                opened.append((source.label, self._reached(source, silent, tail=tail, since=since)))
             except Unreachable as error:
                 missed[source.label] = error
+        for label, stream in opened:
+            try:
+                yield from (LogLine(label, line.decode(errors="replace")) for line in stream or ())
+            except Unreachable as error:
+                missed[label] = error
         self.close()
         if missed:
             why = next(iter(missed.values())).message
@@ -169,7 +185,8 @@ class PodLogs(Logs):
         self, selection: str | None, readers: dict[Source, _Reader], lines: _Lines
     ) -> Iterator[LogLine | None]:
         """Until the topology has ended, and with it what it prints; or a while after the last line that came."""
-        looked = heard = self._clock()
+        looked = self._clock()
+        silent: float | None = None
         until = None if self._found.topology.running else looked + ENDS_WITHIN
         while until is None or (
             self._clock() < until
@@ -181,7 +198,6 @@ class PodLogs(Logs):
                 until = self._clock() + ENDS_WITHIN
             if (now := self._clock()) < looked + SOURCES_EVERY:
                 continue
-            looked = now
             try:
                 runs, pods = self._runs(), pods_of(self._cluster, self._found.id)
                 with contextlib.suppress(NotFound):  # its pod is on its way out
@@ -189,17 +205,18 @@ class PodLogs(Logs):
                         readers.setdefault(source, _Reader(source.label, lines))
                 ended = until is not None  # and all has been opened since that had begun
                 self._attend({source: each for source, each in readers.items() if each.broken or not ended}, pods)
-                heard = now
+                silent = None
                 if not (runs or ended):
                     until = now + ENDS_WITHIN
             except (Unreachable, Unrecognized):
-                if now >= heard + BORNE_FOR:
+                silent = now if silent is None else silent
+                if now >= silent + BORNE_FOR:
                     raise
+            looked = self._clock()  # a node that does not answer may have taken long
 
-    def _attend(
-        self, readers: dict[Source, _Reader], pods: list[Manifest], tail: int | None = None, since: float | None = None
-    ) -> None:
-        """Opens what no stream is open of; ``tail`` and ``since`` are for logs that are opened for the first time."""
+    def _attend(self, readers: dict[Source, _Reader], pods: list[Manifest], **first: Any) -> None:
+        """Opens what no stream is open of and can be read now; ``first``: how to ask for what has not been opened."""
+        silent: dict[str, Unreachable] = {}
         begun = {
             (pod["metadata"]["name"], status["name"]): pod["status"].get("phase") in ("Succeeded", "Failed")
             for pod in pods
@@ -214,12 +231,12 @@ class PodLogs(Logs):
             if pod_ended is None:
                 continue
             now = self._clock()
-            if reader.opened_at is None:
-                stream = self._opened(source, follow=True, tail=tail, since=since)
-            elif reader.stamp:
-                stream = self._opened(source, follow=True, after=reader.stamp)
-            else:
-                stream = self._opened(source, follow=True, since=now - reader.opened_at)
+            how = reader.resumes(now) or first
+            try:
+                stream = self._reached(source, silent, follow=True, **how)
+            except Unreachable:
+                reader.broken, reader.asked = True, how
+                continue
             reader.whole = pod_ended
             if stream is not None:
                 reader.opened_at = now if reader.opened_at is None else reader.opened_at
@@ -286,6 +303,19 @@ class PodLogs(Logs):
         """See :class:`Logs`."""
         while self._open:
             self._open.popitem()[1].close()
+
+    def _reached(self, source: Source, silent: dict[str, Unreachable], **how: Any) -> LogStream | None:
+        """As :meth:`_opened`; of a pod in ``silent`` no other log is asked for: its node may take long to say nothing.
+
+        Raises:
+            Unreachable: the log cannot be read now.
+        """
+        if source.pod not in silent:
+            try:
+                return self._opened(source, **how)
+            except Unreachable as error:
+                silent[source.pod] = error
+        raise silent[source.pod]
 
     def _opened(self, source: Source, **how: Any) -> LogStream | None:
         """None: the container has not begun.  ``how``: see :meth:`Cluster.logs`."""

@@ -46,10 +46,14 @@ class Place:
     def __init__(self, cluster, prepared):
         self.cluster, self.prepared, self.printed, self.streams, self.opened = cluster, prepared, {}, {}, []
         self.end = {}  # of streams that are not followed, by pod
+        self.lost, self.refused = set(), []  # pods whose node does not answer, and whose log was asked for
         submit(cluster, prepared)
         cluster.logs = self.open
 
     def open(self, pod, container, *, follow=False, tail=None, since=None, after=""):
+        if pod in self.lost:
+            self.refused.append((pod, container))
+            raise Unreachable("dial tcp 10.0.0.5:10250: no route to host (HTTP 500)")
         if (pod, container) not in self.printed:
             raise UserError("container is waiting to start: PodInitializing")
         self.opened.append((pod, container, tail, since, after))
@@ -314,6 +318,39 @@ def test_without_following_a_log_that_breaks_off_is_named_after_the_others(place
         with pytest.raises(Unreachable):
             found.newest("adds_up-0", 100)
         assert found.newest("adds_up-1", 100) == b"all of it\n"
+
+
+@pytest.fixture
+def lost(place):
+    """A pod on a node that does not answer, beside one that prints."""
+    place.begins(place.made())
+    pod = place.made("sums-container-2")
+    for container in ("numbers-1", "adds-up-1"):
+        place.begins(pod, container)
+    statuses = [{"name": container, "state": {"running": {}}} for container in ("numbers-1", "adds-up-1")]
+    place.cluster.patch("Pod", pod, {"status": {"containerStatuses": statuses}})
+    place.lost.add(pod)
+    return pod
+
+
+def test_a_node_that_does_not_answer_keeps_no_other_log_away(place, lost):
+    place.prints("a line")
+    found, shown = PodLogs(place.cluster, find(place.cluster, "Sums")), []
+    with pytest.raises(Unreachable, match=r"adds_up-1.*: the log is not whole: dial tcp"):
+        shown.extend(line.text for line in found.lines())
+    assert shown == ["a line"]
+    assert len(place.refused) == 1, "its other log would take as long"
+
+
+def test_it_is_followed_once_its_node_answers_and_the_others_meanwhile(place, lost):
+    lines = place.follows(tail=1)
+    assert list(filter(None, islice(lines, round(BORNE_FOR)))) == []
+    place.prints("a line")
+    assert after(lines) == "a line"
+    place.lost.clear()
+    for text in ("long ago", "lately"):
+        place.prints(text, lost, "adds-up-1")
+    assert after(lines) == "lately"
 
 
 class Answer:
