@@ -70,7 +70,11 @@ class Port:
             self._program = None
 
     def _answer(self, program: Exec, ask: Ask, left: float) -> Status | None:
-        """None: the master that acted when this was asked has not answered."""
+        """None: the master that acted when this was asked has not answered.
+
+        Raises:
+            Unreachable: the program has said nothing at all: it is frozen, or its connection is gone.
+        """
         root = self._cluster.find("ConfigMap", str(self._found.root["metadata"]["name"]))
         if root is None:
             raise NotFound(f"{self._found.id} is gone")
@@ -80,14 +84,17 @@ class Port:
         number, key = next(self._numbers), self._found.inputs.definition.keys.get(holder(MASTER_CONTAINER), "")
         seconds = min(ANSWERS_WITHIN, left)
         program.write(inside.question(number, status.master, key, ask, seconds))
-        deadline = self._clock() + seconds + GRACE
+        deadline, silent = self._clock() + seconds + GRACE, True
         while (line := program.read_line(max(0.0, deadline - self._clock()))) is not None:
+            silent = False
             try:
                 answers, frames = inside.answer(line)
             except (ValueError, KeyError, TypeError):
                 continue  # something in the image prints
             if answers == number:
                 return self._read(frames)
+        if silent:
+            raise Unreachable(f"the program that asks the masters of {self._found.id} says nothing any more")
         return None
 
     def _read(self, frames: list[bytes] | None) -> Status | None:

@@ -138,6 +138,15 @@ def test_a_program_whose_pod_goes_is_started_in_another(pods):
     assert [pod for pod, _ in pods.programs] == ["one", "two"]
 
 
+def test_a_program_that_says_nothing_any_more_is_started_anew(pods):
+    """The other end of its connection is gone: what is written goes nowhere."""
+    pods.port.ask("status")
+    ((_, first),) = pods.programs
+    first.write = lambda _: None
+    assert pods.port.ask("status").state == "RUNNING"
+    assert [program.open for _, program in pods.programs] == [False, True]
+
+
 @pytest.mark.parametrize("error", [NotFound("pods one not found"), UserError("container not found")])
 def test_a_pod_that_goes_while_a_program_is_started_in_it_is_passed_over(pods, error):
     start, told = pods.start, []
