@@ -8,6 +8,8 @@ import math
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -121,6 +123,7 @@ class Cluster:
         """``api`` is an ``ApiClient``; ``inside``: it has the account of the pod that this runs in."""
         self.api, self.namespace = api, namespace
         self._inside = inside
+        self._ahead = timedelta()
 
     @classmethod
     def connect(
@@ -229,6 +232,10 @@ class Cluster:
         """Whether masters are asked over TCP: this runs in a pod whose account may start no programs in other pods."""
         return self._inside and not self.may("create", "pods", subresource="exec")
 
+    def now(self) -> datetime:
+        """By the clock of its API server, once that has answered: the one here may be minutes away from it."""
+        return datetime.now(UTC) + self._ahead
+
     def version(self) -> tuple[int, int]:
         """Of the API server: (1, 31)."""
         answer = self._ask("GET", "version", "ask for the version")
@@ -276,7 +283,7 @@ class Cluster:
                 stdin=stdin, stdout=True, stderr=True, tty=False, binary=True, _preload_content=False,
             )  # fmt: skip
         except client.ApiException as error:
-            raise self._refusal(error.status or 0, (error.reason or "").encode(), what) from error
+            raise _refusal(error.status or 0, (error.reason or "").encode(), what, self.namespace) from error
         return Exec(session, what)
 
     def execute(self, pod: str, container: str, argv: Sequence[str]) -> tuple[int, str]:
@@ -348,34 +355,35 @@ class Cluster:
                 f"cannot {what}: the cluster at {self.api.configuration.host} does not answer: {error}",
                 hint="`kubectl version` asks the same server; what runs in the cluster goes on meanwhile",
             ) from error
+        with contextlib.suppress(KeyError, ValueError, TypeError):  # a proxy leaves it out, or writes its own
+            self._ahead = parsedate_to_datetime(answer.headers["Date"]) - datetime.now(UTC)
         if answer.status < 400:
             return answer
-        raise self._refusal(answer.status, answer.data, what)
+        raise _refusal(answer.status, answer.data, what, self.namespace)
 
-    def _refusal(self, status: int, data: bytes, what: str) -> Exception:
-        try:
-            said = json.loads(data)["message"]
-        except (ValueError, KeyError):
-            said = data.decode(errors="replace")[:500]
-        message = f"cannot {what} in namespace {self.namespace}: {said}"
-        match status:
-            case 404:
-                return NotFound(message)
-            case 409:
-                return Conflict(message)
-            case 422 if "metadata.uid: Invalid value" in said:
-                return Conflict(f"{message}: another object has the name by now")
-            case 403 if "exceeded quota" in said:
-                return ClusterError(
-                    message, hint="`kubectl describe quota -n NAMESPACE` says what it holds, and for whom"
-                )
-            case 401:
-                return Unrecognized(message, hint="log in to the cluster again: its credentials here are not valid")
-            case 403:
-                return ClusterError(message, hint="`ardea doctor -n NAMESPACE` lists the rights that verbs need")
-            case 400 | 422:
-                return UserError(message)
-            case 500 if "failed to create typed patch object" in said:  # a field that it does not know
-                return UserError(message)
-            case _:
-                return Unreachable(f"{message} (HTTP {status})")
+
+def _refusal(status: int, data: bytes, what: str, namespace: str) -> Exception:
+    try:
+        said = json.loads(data)["message"]
+    except (ValueError, KeyError):
+        said = data.decode(errors="replace")[:500]
+    message = f"cannot {what} in namespace {namespace}: {said}"
+    match status:
+        case 404:
+            return NotFound(message)
+        case 409:
+            return Conflict(message)
+        case 422 if "metadata.uid: Invalid value" in said:
+            return Conflict(f"{message}: another object has the name by now")
+        case 403 if "exceeded quota" in said:
+            return ClusterError(message, hint="`kubectl describe quota -n NAMESPACE` says what it holds, and for whom")
+        case 401:
+            return Unrecognized(message, hint="log in to the cluster again: its credentials here are not valid")
+        case 403:
+            return ClusterError(message, hint="`ardea doctor -n NAMESPACE` lists the rights that verbs need")
+        case 400 | 422:
+            return UserError(message)
+        case 500 if "failed to create typed patch object" in said:  # a field that it does not know
+            return UserError(message)
+        case _:
+            return Unreachable(f"{message} (HTTP {status})")

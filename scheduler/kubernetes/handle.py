@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -66,7 +65,7 @@ class KubernetesHandle(Handle):
         status, silence = self.master_says()
         lease = self._cluster.find("Lease", self._found.root["metadata"]["name"])
         return Description(
-            health=health_of(self._cluster, self._found, lease, datetime.now(UTC)),
+            health=health_of(self._cluster, self._found, lease, self._cluster.now(), acts=status is not None),
             topology=_as_told(self.topology, status),
             status=status,
             silence=silence,

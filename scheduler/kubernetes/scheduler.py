@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -130,7 +129,7 @@ class Kubernetes(Scheduler):
 
     def topologies(self) -> list[TopologyStatus]:
         """See :class:`Scheduler`."""
-        return with_health(self._cluster, listing(self._cluster), datetime.now(UTC))
+        return with_health(self._cluster, listing(self._cluster), self._cluster.now())
 
     def find(self, topology: str) -> KubernetesHandle:
         """See :class:`Scheduler`."""

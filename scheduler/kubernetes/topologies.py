@@ -51,14 +51,19 @@ def with_health(cluster: Objects, found: Iterable[Found], now: datetime) -> list
     ]
 
 
-def health_of(cluster: Objects, found: Found, lease: Manifest | None, now: datetime) -> Health | None:
-    """What the master last said, if one acts; else what the objects say.  None: nobody, or it has ended."""
+def health_of(
+    cluster: Objects, found: Found, lease: Manifest | None, now: datetime, *, acts: bool = False
+) -> Health | None:
+    """What the master last said, if one acts; else what the objects say.  None: nobody, or it has ended.
+
+    ``now`` is by the cluster's clock; ``acts``: a master has just answered, whatever its Lease says.
+    """
     root = found.root
     if health.is_over(root):
         return None
     lease = lease if lease is not None and health.is_of(lease, root) else None
     status = objects.status_of(root)
-    if status is not None and lease is not None and health.is_valid(lease, now):
+    if status is not None and (acts or (lease is not None and health.is_valid(lease, now))):
         return status.health
     selector = names.of_topology(found.id)
     return health.without_master(root, lease, cluster.list("Job", selector), cluster.list("Pod", selector), now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from itertools import count
 
 from ardea.errors import Conflict, NotFound
@@ -19,6 +20,9 @@ class FakeCluster:
         self.refuses = set()  # names whose creation fails
         self._uids = count(1)
         self._versions = count(1)
+
+    def now(self):
+        return datetime.now(UTC)
 
     def find(self, kind, name):
         return copy.deepcopy(self.objects.get((kind, name)))

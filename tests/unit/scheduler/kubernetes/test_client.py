@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
+from datetime import UTC, datetime
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -23,6 +26,10 @@ class Server(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)
+
+    def date_time_string(self, timestamp=None):
+        """It goes an hour slow."""
+        return formatdate(time.time() - 3600, usegmt=True)
 
     def log_message(self, *_):
         """None."""
@@ -56,3 +63,10 @@ def test_a_connection_whose_other_end_is_gone_without_a_word_breaks_after_a_minu
         idle, interval, probes = (used.getsockopt(socket.IPPROTO_TCP, option) for option in options)
         assert idle + interval * probes == 60
     answer.close()
+
+
+def test_what_time_it_is_the_cluster_says(cluster):
+    begun = datetime.now(UTC)
+    assert cluster.now() >= begun, "nothing is known of it yet"
+    assert cluster.list("Pod") == []
+    assert 3500 < (begun - cluster.now()).total_seconds() <= 3602

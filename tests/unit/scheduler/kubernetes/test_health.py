@@ -12,9 +12,11 @@ from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.scheduler.control import Status
 from ardea.scheduler.hopeless_run import hopeless_start
 from ardea.scheduler.kubernetes import health, names, objects
+from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.lease import RENEW_EVERY, VALID_SECS
 from ardea.scheduler.kubernetes.reporter import WRITE_EVERY, OwnPod, Reporter
-from ardea.scheduler.kubernetes.submission import submit
+from ardea.scheduler.kubernetes.scheduler import Kubernetes
+from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find, health_of, listing, with_health
 from ardea.snapshots.savepoint import SavepointProgress
 
@@ -46,6 +48,7 @@ class Place:
         self.root["metadata"]["creationTimestamp"] = cluster.objects["ConfigMap", "sums"]["metadata"][
             "creationTimestamp"
         ] = "2026-01-01T00:00:00Z"
+        cluster.now = lambda: self.now
         self.reporter = Reporter(cluster, "tcp://10.0.0.1:4000", "sums-master-1-x", lambda: self.now)
 
     def has(self, manifest):
@@ -91,6 +94,25 @@ def test_a_healthy_topology_is_read_from_its_root_while_the_lease_is_valid(place
     unheard = place.reads()
     assert (unheard.state, unheard.troubles[0].who) == (HealthState.UNREACHABLE, "sums-master-1-x")
     assert unheard.troubles[0].since == BEGUN.timestamp()
+
+
+def test_whether_a_lease_is_valid_is_a_question_to_the_clock_of_the_cluster(place, monkeypatch):
+    """That of whoever reads it may be minutes away."""
+    place.tells(said())
+    monkeypatch.setattr(Kubernetes, "_cluster", place.cluster)
+    (topology,) = Kubernetes().topologies()
+    assert topology.health == Health(HealthState.HEALTHY)
+
+
+def test_a_master_that_answers_acts_whatever_its_lease_says(place, monkeypatch):
+    place.tells(said())
+    place.passes(VALID_SECS + 1)
+    for each in place.cluster.list("Pod"):
+        place.cluster.delete("Pod", each["metadata"]["name"])
+    handle = KubernetesHandle(place.cluster, find(place.cluster, "Sums"), Options())
+    heard = [(said(), ""), (None, "no master answers")]
+    monkeypatch.setattr(handle, "master_says", lambda: heard.pop(0))
+    assert [handle.describe().health.state for _ in range(2)] == [HealthState.HEALTHY, HealthState.UNREACHABLE]
 
 
 def test_a_lease_is_renewed_every_ten_seconds_and_the_root_written_when_there_is_news(place):
