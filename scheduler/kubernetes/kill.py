@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 from ardea.errors import ClusterError, Conflict, NotFound, TimedOut, Unreachable, Unrecognized
 from ardea.scheduler.kubernetes import names, objects, pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.root_object import store_of
 from ardea.scheduler.kubernetes.topologies import Found, master_pods
+from ardea.scheduler.kubernetes.waiting import BORNE_FOR
 from ardea.scheduler.patience import Patience
 
 MASTER_WITHIN = 15.0
@@ -21,6 +24,8 @@ TOLD_WITHIN = 90.0
 """Seconds that its masters have after the end, which stay until a Prometheus that scrapes them has seen it."""
 GONE_WITHIN = 90.0
 LOOK_EVERY = 0.5
+
+T = TypeVar("T")
 
 
 class Killing:
@@ -48,12 +53,13 @@ class Killing:
         Raises:
             Conflict: another topology has the name by now; nothing of it was changed.
             TimedOut: something of it is still there; Kubernetes goes on removing it.
+            Unreachable, Unrecognized: the cluster has given no answer for a while.
         """
         topology = self._found.id
         if self._found.topology.running:
             mark = {"uid": self._uid, "annotations": {objects.KILL: f"{wait_secs:g}"}}
-            self._cluster.patch("ConfigMap", self._name, {"metadata": mark})
-            if master_pods(self._cluster, topology):
+            self._change("ConfigMap", self._name, mark)
+            if self._masters():
                 self._say(f"{topology}: no new tuples; open ones have {wait_secs:g} s")
                 if self._patience.within(wait_secs + MASTER_WITHIN, self._ended):
                     self._wait_for_masters()
@@ -64,7 +70,7 @@ class Killing:
         if left := self._snapshots():
             self._say(f"{topology}: its snapshots stay in {left}; no master of it has deleted them")
         self._own()
-        self._cluster.delete("ConfigMap", self._name, uid=self._uid, foreground=True)
+        self._answered(partial(self._cluster.delete, "ConfigMap", self._name, uid=self._uid, foreground=True))
         if not self._patience.within(GONE_WITHIN, self._gone):
             left = ", ".join(self._left())
             raise TimedOut(
@@ -80,12 +86,11 @@ class Killing:
                 metadata = manifest["metadata"]
                 if metadata["uid"] != self._uid and not metadata.get("ownerReferences"):
                     with contextlib.suppress(Conflict, NotFound):  # somebody deletes it at this moment
-                        change = {"metadata": {"uid": metadata["uid"], "ownerReferences": owner}}
-                        self._cluster.patch(kind, metadata["name"], change)
+                        self._change(kind, metadata["name"], {"uid": metadata["uid"], "ownerReferences": owner})
 
     def _wait_for_masters(self) -> None:
         def gone() -> bool:
-            return not master_pods(self._cluster, self._found.id)
+            return not self._masters()
 
         if self._store:
             self._patience.within(TOLD_WITHIN, lambda: self._snapshots() != self._store or gone())
@@ -94,16 +99,14 @@ class Killing:
             self._patience.within(TOLD_WITHIN, gone)
 
     def _ended(self) -> bool:
-        root = self._cluster.find("ConfigMap", self._name)
-        if root is None or root["metadata"]["uid"] != self._uid:
+        if (root := self._root()) is None:
             return True
         status = objects.status_of(root)
-        return (status is not None and status.final) or not master_pods(self._cluster, self._found.id)
+        return (status is not None and status.final) or not self._masters()
 
     def _snapshots(self) -> str:
         """Where they lie; empty: a master has deleted them, or there never were any."""
-        root = self._cluster.find("ConfigMap", self._name)
-        if root is None or root["metadata"]["uid"] != self._uid:
+        if (root := self._root()) is None:
             return ""
         status = objects.status_of(root)
         return status.snapshots if status is not None and status.removed else self._store
@@ -118,10 +121,33 @@ class Killing:
     def _there(self, kind: str) -> list[Manifest]:
         """The topology's; of the Secrets none where this account may not list them: they go with the root."""
         try:
-            return self._cluster.list(kind, names.of_topology(self._found.id))
+            return self._answered(partial(self._cluster.list, kind, names.of_topology(self._found.id)))
         except (Unreachable, Unrecognized):
             raise
         except ClusterError:
             if kind != "Secret":
                 raise
             return []
+
+    def _root(self) -> Manifest | None:
+        """None: it is gone, and another topology may have the name."""
+        root = self._answered(partial(self._cluster.find, "ConfigMap", self._name))
+        return root if root is not None and root["metadata"]["uid"] == self._uid else None
+
+    def _masters(self) -> list[Manifest]:
+        return self._answered(partial(master_pods, self._cluster, self._found.id))
+
+    def _change(self, kind: str, name: str, metadata: Manifest) -> None:
+        self._answered(partial(self._cluster.patch, kind, name, {"metadata": metadata}))
+
+    def _answered(self, ask: Callable[[], T]) -> T:
+        """What the cluster answers; for a while it is asked again while it does not, whatever it has done by then."""
+        clock, pause = self._patience.clock, self._patience.pause
+        given_up = clock() + BORNE_FOR
+        while True:
+            try:
+                return ask()
+            except (Unreachable, Unrecognized) as error:
+                if clock() >= given_up:
+                    raise type(error)(error.message, hint="the same again finishes what is half done") from error
+            pause(LOOK_EVERY)

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from ardea.errors import Conflict
+from ardea.errors import Conflict, Unreachable, Unrecognized
 from ardea.scheduler.control import Status
 from ardea.scheduler.kubernetes import objects
 from ardea.scheduler.kubernetes.keeper import Keeper
@@ -15,6 +15,7 @@ from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.reporter import Reporter
 from ardea.scheduler.kubernetes.submission import submit
 from ardea.scheduler.kubernetes.topologies import find
+from ardea.scheduler.kubernetes.waiting import BORNE_FOR
 from ardea.state import open_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -74,3 +75,39 @@ def test_a_root_that_has_the_name_by_now_is_not_marked(cluster, root):
     with pytest.raises(Conflict):
         killing.kill(0.0)
     assert objects.kill_of(cluster.find("ConfigMap", "sums")) is None
+
+
+class Unsteady:
+    """A cluster that answers some questions only, by their number; the time goes on with pauses."""
+
+    def __init__(self, cluster, answers, error):
+        self.cluster, self.answers, self.error, self.numbers, self.now = cluster, answers, error, count(1), 0.0
+
+    def __getattr__(self, name):
+        def asked(*given, **named):
+            if not self.answers(next(self.numbers)):
+                raise self.error
+            return getattr(self.cluster, name)(*given, **named)
+
+        return asked
+
+    def pause(self, seconds):
+        self.now += seconds
+
+    def kill(self):
+        found = find(self.cluster, "Sums")
+        Killing(self, found, lambda _: None, clock=lambda: self.now, pause=self.pause).kill(0.0)
+
+
+@pytest.mark.parametrize("error", [Unreachable("etcdserver: leader changed (HTTP 500)"), Unrecognized("Unauthorized")])
+def test_questions_that_are_lost_end_no_kill(cluster, root, error):
+    Unsteady(cluster, lambda number: number % 2 == 0, error).kill()
+    assert cluster.objects == {}
+
+
+def test_a_cluster_that_answers_no_more_is_told_with_what_to_do(cluster, root):
+    silent = Unsteady(cluster, lambda number: number < 3, Unreachable("no answer"))
+    with pytest.raises(Unreachable, match="no answer") as told:
+        silent.kill()
+    assert told.value.hint == "the same again finishes what is half done"
+    assert BORNE_FOR <= silent.now < BORNE_FOR + 1
