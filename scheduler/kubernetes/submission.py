@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import msgspec
 
 from ardea.config import Settings
 from ardea.config_check import parse, validate
-from ardea.errors import Conflict, NotFound, UserError
+from ardea.errors import Conflict, NotFound, Unreachable, UserError
 from ardea.plan.definition import Begins
 from ardea.scheduler import keys
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
@@ -169,14 +170,15 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
 
     Raises:
         Conflict: a topology of this name runs, or somebody else's object has a name that it needs.
+        Unreachable: the cluster does not answer; if something may be left, the message says so.
     """
     inputs = prepared.inputs
     wanted = prepared.root()
     try:
-        root = cluster.create(wanted)
+        root = _create_root(cluster, inputs, wanted)
     except Conflict:
         _make_room(cluster, inputs)
-        root = cluster.create(wanted)
+        root = _create_root(cluster, inputs, wanted)
     try:
         token, password = secrets.token_hex(16), secrets.token_hex(16)
         opens = objects.access_secrets(inputs, token, f"{inputs.id}:{password}", prepared.keys, root)
@@ -187,9 +189,32 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
             cluster.apply(job)
         access.grant(cluster, inputs)  # the last, because it stays, whatever is refused
     except BaseException:
-        cluster.delete("ConfigMap", inputs.root, uid=root["metadata"]["uid"])
+        try:
+            cluster.delete("ConfigMap", inputs.root, uid=root["metadata"]["uid"])
+        except Unreachable as error:
+            raise _left(cluster, inputs, error) from error
         raise
     return root
+
+
+def _create_root(cluster: Objects, inputs: ManifestInputs, wanted: Manifest) -> Manifest:
+    """As the cluster knows it; it may have made the root although its answer has not come."""
+    try:
+        return cluster.create(wanted)
+    except Unreachable as error:
+        there = None
+        with contextlib.suppress(Unreachable):
+            there = cluster.find("ConfigMap", inputs.root)
+        if there is None or not names.labels(inputs.id).items() <= (there["metadata"].get("labels") or {}).items():
+            raise _left(cluster, inputs, error) from error
+        return there
+
+
+def _left(cluster: Objects, inputs: ManifestInputs, error: Unreachable) -> Unreachable:
+    return Unreachable(
+        f"{error.message}; something of {inputs.id} may be left",
+        hint=f"`ardea kill {paths.name_of(inputs.id)} -n {cluster.namespace}` removes it",
+    )
 
 
 def _make(cluster: Objects, inputs: ManifestInputs, manifest: Manifest) -> None:

@@ -66,6 +66,35 @@ def test_if_one_object_is_refused_none_is_left(cluster, prepared):
     assert cluster.objects == {}
 
 
+def silent(*_, **__):
+    raise Unreachable("no answer")
+
+
+def test_a_root_whose_creation_was_not_answered_is_found(cluster, prepared, monkeypatch):
+    create = cluster.create
+
+    def unanswered(manifest):
+        create(manifest)
+        monkeypatch.undo()
+        silent()
+
+    monkeypatch.setattr(cluster, "create", unanswered)
+    made = prepared()
+    assert submit(cluster, made)["metadata"]["uid"] == cluster.find("ConfigMap", "sums")["metadata"]["uid"]
+    assert kinds(cluster).count("Job") == 4
+
+
+@pytest.mark.parametrize(("refused", "method"), [(None, "create"), ("sums-container-2", "delete")])
+def test_what_may_be_left_is_told(cluster, prepared, monkeypatch, refused, method):
+    """Neither the creation of the root is answered, nor that it goes again."""
+    cluster.refuses.add(refused)
+    monkeypatch.setattr(cluster, method, silent)
+    made = prepared()
+    with pytest.raises(Unreachable, match=f"no answer; something of {made.inputs.id} may be left") as told:
+        submit(cluster, made)
+    assert told.value.hint == "`ardea kill Sums -n here` removes it"
+
+
 def test_a_running_name_is_taken(cluster, prepared):
     submit(cluster, prepared())
     with pytest.raises(Conflict, match=r"a topology named Sums is running"):
