@@ -10,6 +10,7 @@ from ardea.state import paths
 
 DOMAIN = "ardea.dev"
 TOPOLOGY_ID = f"{DOMAIN}/topology-id"
+"""A label, which may have to be cut; of pods also an annotation, which has the whole id, as metrics do."""
 CONTAINER = f"{DOMAIN}/container"
 JOB = "batch.kubernetes.io/job-name"
 ROLE = f"{DOMAIN}/role"

@@ -180,6 +180,7 @@ def _pod(
     for extra in extras.values():
         labels |= extra.labels
         annotations |= extra.annotations
+    annotations[names.TOPOLOGY_ID] = inputs.id
     selector = {"matchLabels": {names.TOPOLOGY_ID: names.label(inputs.id), names.COMPONENT: component}}
     spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
     lost = [

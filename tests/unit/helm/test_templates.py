@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from ardea import __version__
+from ardea.scheduler.kubernetes import names
 from ardea.scheduler.kubernetes.doctor import RIGHTS
 from ardea.scheduler.kubernetes.manifest_file import CHART as CHART_DEFAULTS
 from ardea.scheduler.kubernetes.manifest_file import read_defaults
@@ -306,7 +307,32 @@ def test_a_target_says_whose_it_is_before_it_has_answered():
     values = "--values", str(CHART / "ci" / "monitoring-values.yaml")
     (endpoint,) = render(*values)["PodMonitor", "streams-ardea-topology"]["spec"]["podMetricsEndpoints"]
     labels = [rule["targetLabel"] for rule in endpoint["relabelings"]]
-    assert labels == ["role", "topology", "topology_id", "cluster"]
+    assert labels == ["role", "topology", "topology_id", "topology", "topology_id", "cluster"]
+
+
+@pytest.mark.parametrize("name", ["Words", "Bestellübersicht", "_private", "of-" + "many" * 20 + "-words"])
+@pytest.mark.parametrize("former", [False, True], ids=["now", "without the annotation"])
+def test_a_target_is_called_as_its_series_are(name, former):
+    """A label of a pod holds less than a name may have."""
+    topology = f"{name}-0123abcd"
+    annotations = {} if former else {names.TOPOLOGY_ID: topology}
+    meta = {
+        f"__meta_kubernetes_pod_{kind}_{re.sub('[./-]', '_', key)}": value
+        for kind, pairs in (("label", names.labels(topology, names.MASTER, 0)), ("annotation", annotations))
+        for key, value in pairs.items()
+    }
+    objects = render("--set", "monitoring.podMonitor.enabled=true")
+    (endpoint,) = objects["PodMonitor", "streams-ardea-topology"]["spec"]["podMetricsEndpoints"]
+    target = {}
+    for rule in endpoint["relabelings"]:
+        value = ";".join(meta.get(source, "") for source in rule["sourceLabels"])
+        if matched := re.fullmatch(rule.get("regex", "(.*)"), value):
+            target[rule["targetLabel"]] = matched[1]
+    assert target["role"] == names.MASTER
+    if not former or name == "Words":
+        assert (target["topology"], target["topology_id"]) == (name, topology)
+    else:
+        assert all(target.values())
 
 
 @pytest.mark.parametrize("enabled", [True, False])

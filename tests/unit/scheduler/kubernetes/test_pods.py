@@ -286,7 +286,9 @@ def test_what_the_configuration_adds(prepared):
     assert [each.get("team") for each in labels] == ["a", "a"]
     assert [each.get("gpu") for each in labels] == [None, "yes"]
     assert [each["owner"] for each in labels] == ["ops", "ops"]
-    assert {each["ardea.dev/topology-id"] for each in labels} == {made.inputs.id}
+    annotations = [job["spec"]["template"]["metadata"]["annotations"] for job in (master, first)]
+    assert [each["note"] for each in annotations] == ["x", "x"]
+    assert {each["ardea.dev/topology-id"] for each in (*labels, *annotations)} == {made.inputs.id}
     spec = pod(first)
     assert spec["terminationGracePeriodSeconds"] == 45
     assert {"name": "data", "persistentVolumeClaim": {"claimName": "d"}} in spec["volumes"]
