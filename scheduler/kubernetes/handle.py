@@ -22,7 +22,7 @@ from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import Found, find, health_of, pods_of
 from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
 from ardea.scheduler.kubernetes.waiting import refusals
-from ardea.scheduler.kubernetes.ways import require_programs, way_to
+from ardea.scheduler.kubernetes.ways import Ways, require_programs, way_to
 from ardea.scheduler.next_definition import Change
 from ardea.scheduler.schedulers import Description, Evidence, Handle
 from ardea.snapshots.kept import Kept, Listing
@@ -48,9 +48,9 @@ def _as_told(topology: TopologyStatus, status: Status | None) -> TopologyStatus:
 class KubernetesHandle(Handle):
     """Its objects, and what its master says."""
 
-    def __init__(self, cluster: Cluster, found: Found, code: Options) -> None:
+    def __init__(self, cluster: Cluster, found: Found, code: Options, ways: Ways) -> None:
         """``code``: how an update brings it."""
-        self._cluster, self._found, self._code = cluster, found, code
+        self._cluster, self._found, self._code, self._ways = cluster, found, code, ways
         self.topology = found.topology
         self.options = f" -n {cluster.namespace}"
 
@@ -99,11 +99,8 @@ class KubernetesHandle(Handle):
                 f"{why}: its masters cannot be asked by this version",
                 hint=f"use the version that submitted it, or `ardea kill {self.topology.name}{self.options}`",
             )
-        port = way_to(self._cluster, self._found)
-        try:
-            yield port
-        finally:
-            port.close()
+        with self._ways.to(self._cluster, self._found) as way:
+            yield way
 
     def dump(self, task: str) -> None:
         """See :class:`Handle`: SIGUSR1 makes the process do so."""

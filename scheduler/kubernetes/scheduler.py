@@ -21,6 +21,7 @@ from ardea.scheduler.kubernetes.manifest_file import CHART, preview, read_defaul
 from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
 from ardea.scheduler.kubernetes.topologies import find, listing, with_health
 from ardea.scheduler.kubernetes.waiting import PodsProgress, Waiter
+from ardea.scheduler.kubernetes.ways import Ways
 from ardea.scheduler.schedulers import Check, Deployment, Preview, Say, Scheduler, Verdict
 from ardea.snapshots.kept import Kept
 from ardea.state.records import RunState
@@ -103,6 +104,7 @@ class Kubernetes(Scheduler):
         self._where = namespace, context, kubeconfig
         self.place = f"namespace {namespace or 'of the context'}"
         self._defaults, self._include_secrets = defaults, include_secrets
+        self._ways = Ways()
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -133,7 +135,7 @@ class Kubernetes(Scheduler):
 
     def find(self, topology: str) -> KubernetesHandle:
         """See :class:`Scheduler`."""
-        return KubernetesHandle(self._cluster, find(self._cluster, topology), self._options)
+        return KubernetesHandle(self._cluster, find(self._cluster, topology), self._options, self._ways)
 
     def savepoints(self, topology: str) -> list[Kept]:
         """See :class:`Scheduler`; a master lists them, so that none are known where no topology of the name runs."""
@@ -161,6 +163,7 @@ class Kubernetes(Scheduler):
 
     def close(self) -> None:
         """See :class:`Scheduler`."""
+        self._ways.close()
         if "_cluster" in self.__dict__:
             self._cluster.close()
 

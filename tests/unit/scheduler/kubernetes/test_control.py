@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -13,8 +14,10 @@ from ardea.errors import ArdeaError, NotFound, Unreachable, UserError
 from ardea.protocol.wire_pb2 import ANSWER, Answer, Ask, Header
 from ardea.scheduler.kubernetes import inside, names, objects
 from ardea.scheduler.kubernetes.control import Port
-from ardea.scheduler.kubernetes.submission import submit
+from ardea.scheduler.kubernetes.handle import KubernetesHandle
+from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find
+from ardea.scheduler.kubernetes.ways import KEPT_FOR, Ways
 from ardea.versions import PROTOCOL
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "state-72bfe26"
@@ -145,6 +148,42 @@ def test_a_program_that_says_nothing_any_more_is_started_anew(pods):
     first.write = lambda _: None
     assert pods.port.ask("status").state == "RUNNING"
     assert [program.open for _, program in pods.programs] == [False, True]
+
+
+@pytest.fixture
+def verbs(pods):
+    """Verbs of one process, such as the console's looks; ``describe`` is one."""
+    ways = Ways(clock=pods.time)
+    handle = KubernetesHandle(pods.cluster, find(pods.cluster, "Sums"), Options(), ways)
+    yield SimpleNamespace(control=handle.control, describe=handle.master_says, pods=pods)
+    ways.close()
+    assert not any(program.open for _, program in pods.programs)
+
+
+def test_one_program_serves_many_verbs(verbs):
+    assert {verbs.describe()[0].state for _ in range(10)} == {"RUNNING"}
+    assert len(verbs.pods.programs) == 1
+
+
+def test_verbs_at_one_time_have_programs_of_their_own_and_one_that_nobody_needs_ends(verbs):
+    with verbs.control() as control:
+        control.ask("status")
+        verbs.describe()
+        verbs.describe()
+    for _ in range(2):
+        assert [program.open for _, program in verbs.pods.programs] == [True, True]
+        verbs.pods.time.now += KEPT_FOR * 0.6
+        verbs.describe()
+    assert [program.open for _, program in verbs.pods.programs] == [True, False]
+
+
+def test_a_verb_that_fails_leaves_no_program(verbs):
+    verbs.describe()
+    with pytest.raises(ArdeaError, match="interrupted"), verbs.control():
+        raise ArdeaError("interrupted")
+    assert [program.open for _, program in verbs.pods.programs] == [False]
+    verbs.describe()
+    assert len(verbs.pods.programs) == 2
 
 
 @pytest.mark.parametrize("error", [NotFound("pods one not found"), UserError("container not found")])

@@ -18,7 +18,7 @@ from ardea.scheduler.kubernetes.direct import Direct
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find
-from ardea.scheduler.kubernetes.ways import way_to
+from ardea.scheduler.kubernetes.ways import Ways, way_to
 from ardea.transport import CALLERS, KEY_FILE, Bound, Door, Keyring, Poller, context, pair
 from ardea.versions import PROTOCOL
 
@@ -264,7 +264,7 @@ def test_verbs_that_need_programs_in_pods_are_refused_without_that_right(ours, v
     """An update loads the topology's code, which has no place beside the keys of others."""
     ours.cluster.asks_directly = True
     ours.master()
-    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options())
+    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options(), Ways())
     calls = {
         "restart": lambda: handle.restart(None, 1.0),
         "update": lambda: handle.update(None, None),
@@ -279,7 +279,7 @@ def test_a_description_says_why_no_master_was_asked(ours):
     ours.cluster.asks_directly = True
     ours.acting("tcp://127.0.0.1:9")
     del ours.cluster.objects["Secret", names.callers_secret("sums")]
-    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options())
+    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options(), Ways())
     status, silence = handle.master_says()
     assert status is None
     assert "cannot be asked" in silence
@@ -290,6 +290,6 @@ def test_a_description_has_the_state_that_the_master_says(ours, monkeypatch, tol
     """Its objects say so with the keeper's next look; that it has ended, not before they do."""
     ours.master()
     status = msgspec.structs.replace(ours.port().ask("status"), state=told)
-    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options())
+    handle = KubernetesHandle(ours.cluster, find(ours.cluster, "Sums"), Options(), Ways())
     monkeypatch.setattr(handle, "master_says", lambda: (status, ""))
     assert handle.describe().topology.state == shown

@@ -18,6 +18,7 @@ from ardea.scheduler.kubernetes.reporter import WRITE_EVERY, OwnPod, Reporter
 from ardea.scheduler.kubernetes.scheduler import Kubernetes
 from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find, health_of, listing, with_health
+from ardea.scheduler.kubernetes.ways import Ways
 from ardea.snapshots.savepoint import SavepointProgress
 
 BEGUN = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
@@ -109,7 +110,7 @@ def test_a_master_that_answers_acts_whatever_its_lease_says(place, monkeypatch):
     place.passes(VALID_SECS + 1)
     for each in place.cluster.list("Pod"):
         place.cluster.delete("Pod", each["metadata"]["name"])
-    handle = KubernetesHandle(place.cluster, find(place.cluster, "Sums"), Options())
+    handle = KubernetesHandle(place.cluster, find(place.cluster, "Sums"), Options(), Ways())
     heard = [(said(), ""), (None, "no master answers")]
     monkeypatch.setattr(handle, "master_says", lambda: heard.pop(0))
     assert [handle.describe().health.state for _ in range(2)] == [HealthState.HEALTHY, HealthState.UNREACHABLE]

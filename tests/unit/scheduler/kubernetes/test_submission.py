@@ -19,6 +19,7 @@ from ardea.scheduler.kubernetes.root_object import write_status
 from ardea.scheduler.kubernetes.submission import Options, find_defaults, prepare, submit
 from ardea.scheduler.kubernetes.topologies import find, listing
 from ardea.scheduler.kubernetes.waiting import BORNE_FOR, Waiter, refusals
+from ardea.scheduler.kubernetes.ways import Ways
 
 
 def kinds(cluster):
@@ -411,7 +412,7 @@ def test_verbs_find_by_name_and_by_id(cluster, prepared):
         find(cluster, "Other")
     ended(cluster, "FAILED", "why")
     with pytest.raises(Exception, match="does not run; it is FAILED"):
-        KubernetesHandle(cluster, find(cluster, "Sums"), Options()).require_running()
+        KubernetesHandle(cluster, find(cluster, "Sums"), Options(), Ways()).require_running()
 
 
 def test_what_a_master_says_is_read_again(cluster, prepared):

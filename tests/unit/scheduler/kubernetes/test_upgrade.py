@@ -18,6 +18,7 @@ from ardea.scheduler.kubernetes.manifest_inputs import DEFINITION
 from ardea.scheduler.kubernetes.prepare import prepare
 from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import find, listing
+from ardea.scheduler.kubernetes.ways import Ways
 from ardea.scheduler.next_definition import Change
 from ardea.versions import FORMAT, UNNUMBERED
 
@@ -62,7 +63,7 @@ def update(found):
 def test_what_starts_processes_is_refused(former, verb, number):
     before = list(former.calls)
     with pytest.raises(ClusterError) as refusal:
-        verb(KubernetesHandle(former, find(former, NAME), Options()))
+        verb(KubernetesHandle(former, find(former, NAME), Options(), Ways()))
     assert f"`ardea {verb.__name__}` cannot go on with it; nothing was changed" in refusal.value.message
     assert f"(format {number})" in refusal.value.message
     assert f"(format {FORMAT})" in refusal.value.message
@@ -71,7 +72,7 @@ def test_what_starts_processes_is_refused(former, verb, number):
 
 def test_the_master_of_one_whose_image_has_no_program_that_asks_cannot_be_asked_and_its_objects_can(cluster):
     cluster.apply(ROOTS[UNNUMBERED])
-    found = KubernetesHandle(cluster, find(cluster, NAME), Options())
+    found = KubernetesHandle(cluster, find(cluster, NAME), Options(), Ways())
     told = found.describe()
     assert told.status is None
     assert "its masters cannot be asked by this version" in told.silence
