@@ -44,11 +44,14 @@ UPDATE = {"verb": "update", "state": "running", "said": ["it drains"]}
 ALL = [["topology", DESCRIPTION], ["plan", PLAN], ["top", TOP], ["action", UPDATE]]
 
 MADE_UP = """
-const [streams, real] = [arguments[0], window.fetch];
+const [streams, answers, real] = [arguments[0], Object.entries(arguments[1]), window.fetch];
 window.asked = [];
 window.fetch = async (where, options) => {
-  if (!where.includes("/topologies/Made")) return real(where, options);
+  if (where !== "api/v1/events" && !where.includes("/topologies/Made")) return real(where, options);
   window.asked.push(where);
+  const given = answers.find(([part]) => where.includes(part))?.[1];
+  if (given?.length === 0) return new Promise(() => {});
+  if (given) return Response.json(given[0], {status: given.shift().status ?? 200});
   const line = {process: "numbers-0", text: `it is logged by ${where.split("/")[3]}`};
   const log = where.includes("/logs/") ? [["lines", {lines: [line], left_out: 0}]] : null;
   if (!log && !where.endsWith("/events")) return Response.json({what: "made up"}, {status: 503});
@@ -82,13 +85,19 @@ def page(tmp_path) -> Iterator[Browser]:
         shown.stop()
 
 
-def streams(page: Browser, *all_: list[list[object]] | None) -> None:
+def streams(
+    page: Browser,
+    *all_: list[list[object]] | None,
+    route: str = "/t/Made",
+    answers: dict[str, list[dict[str, object]]] | None = None,
+) -> None:
     """What is said of the topology ``Made`` one after the other; each stream lasts until the test ends it.
 
-    None: there is no stream, the console is gone for a moment.
+    None: there is no stream, the console is gone for a moment.  ``answers``: by a part of the address, what is
+    answered there one after the other; after them the console is silent.
     """
-    page.run(MADE_UP, list(all_))
-    page.go("/t/Made")
+    page.run(MADE_UP, list(all_), answers or {})
+    page.go(route)
 
 
 WITHOUT_A_SHEET = """
@@ -230,3 +239,22 @@ def test_what_is_shown_is_as_old_as_the_console_is_silent(page):
     page.run("endOfStream()")
     page.shows("The console is gone", "What is shown here is")
     assert re.search(r"What is shown here is \d+ s old", page.text())
+
+
+def test_the_list_shows_rates_that_are_present_only(page):
+    row = {"name": "Made", "state": "RUNNING", "running": True, "health": HEALTHY, "submitted_at": None}
+    told = {"topologies": [row | {"id": each} for each in ("Made-1", "Made-2")], "after": None, "reading": LIVE}
+    numbers = {"component": "numbers", "task": None, "failed": 0}
+    stale = TOP | {
+        "rows": [numbers | {"emitted": 500}],
+        "reading": {"state": "stale", "as_of": 1, "reason": "no master"},
+    }
+    live = TOP | {"rows": [numbers | {"emitted": 700}]}
+    answers = {"/Made-1/top": [stale], "/Made-2/top": [live]}
+    streams(page, [["topologies", told]], route="/list", answers=answers)
+    page.shows("700/s")
+    assert "500/s" not in page.text()
+    page.run(HIDE, True)
+    page.run(HIDE, False)
+    page.shows("connecting")
+    assert "700/s" not in page.text()

@@ -12,15 +12,25 @@ import { figure, figures, link, notice, staleNotice, state } from "../widgets.js
 const MOST = 20;
 const chosen = { running: false };
 
+/** What those that run emit and fail.  `tops`: by id, those that are present. */
+class Rates extends Repeated {
+  tops = new Map();
+
+  fade() {
+    this.tops.clear();
+  }
+}
+
 export function topologies(page) {
   const list = new Feed("events", page.redraw);
-  const known = { tops: new Map(), rows: () => list.document("topologies")?.topologies ?? null };
-  const rates = new Repeated(async (signal, arrived) => {
-    const running = (known.rows() ?? []).filter((row) => row.running && !hasRate(row)).slice(0, MOST);
-    await Promise.all(running.map((row) => rateOf(row, known.tops, signal)));
+  const rows = () => list.document("topologies")?.topologies ?? null;
+  const rates = new Rates(async (signal, arrived) => {
+    const running = (rows() ?? []).filter((row) => row.running && !hasRate(row)).slice(0, MOST);
+    await Promise.all(running.map((row) => rateOf(row, rates.tops, signal)));
     arrived();
-    return known.rows() === null ? 0.2 : 10;
+    return rows() === null ? 0.2 : 10;
   }, page.redraw);
+  const known = { tops: rates.tops, rows };
   list.open();
   rates.open();
   return {
@@ -47,7 +57,9 @@ async function rateOf(row, tops, signal) {
     const spouts = sources(top);
     const sum = (rows, field) => rows.reduce((total, each) => total + each[field], 0);
     const first = whole.filter((each) => spouts.has(each.component) || whole.length === 1);
-    tops.set(row.id, { emitted: sum(first, "emitted"), failed: sum(whole, "failed") });
+    const said = { emitted: sum(first, "emitted"), failed: sum(whole, "failed") };
+    if (top.reading.state === "live") tops.set(row.id, said);
+    else tops.delete(row.id);
   } catch {
     tops.delete(row.id); // its own page says why
   }
