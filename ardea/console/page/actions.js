@@ -55,7 +55,7 @@ function open(known, verb, { given = {}, fields = [], choices = [], what = "" } 
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", class: "action" });
   const asks = fields.length + choices.length > 0;
   const asked = { known, id: known.id, verb, given, fields, choices, what, dialog, dry: null, error: null, done: null };
-  asked.state = asks ? "form" : "asking";
+  [asked.state, asked.confirmed] = [asks ? "form" : "asking", false];
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   draw(asked);
@@ -72,7 +72,7 @@ async function confirm(asked) {
 }
 
 async function step(asked, while_, kept, then, more) {
-  [asked.state, asked.error] = [while_, null];
+  [asked.state, asked.error, asked.confirmed] = [while_, null, while_ === "doing"];
   draw(asked);
   try {
     asked[kept] = await ask(path("topologies", asked.id, asked.verb), {
@@ -103,7 +103,8 @@ function body(asked) {
   const said = [];
   if (asked.state === "asking") said.push(h("p", { role: "status" }, "Asking what would happen …"));
   if (asked.dry !== null) said.push(h("h3", null, "This would happen"), plan(asked.dry));
-  if (asked.state === "doing") said.push(h("p", { role: "status" }, "It is under way …"));
+  if (asked.state === "doing")
+    said.push(h("p", { role: "status" }, "It is under way, and goes on when this is closed …"));
   if (asked.state === "changed")
     said.push(notice("warn", "Something else would happen by now. Look again before you confirm."));
   if (asked.error !== null) said.push(trouble(asked.error));
@@ -143,7 +144,7 @@ function answers({ fields, choices }, values) {
 }
 
 function buttons(asked, title) {
-  const close = button(asked.state === "end" ? "Close" : "Cancel", () => asked.dialog.close(), { autofocus: true });
+  const close = button(asked.confirmed ? "Close" : "Cancel", () => asked.dialog.close(), { autofocus: true });
   const danger = asked.verb === "kill" ? "danger" : "primary";
   const next = {
     form: () => h("button", { type: "submit", form: "action-form", class: "primary" }, "Show what would happen"),

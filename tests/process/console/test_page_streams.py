@@ -258,3 +258,15 @@ def test_the_list_shows_rates_that_are_present_only(page):
     page.run(HIDE, False)
     page.shows("connecting")
     assert "700/s" not in page.text()
+
+
+def test_what_is_under_way_can_be_closed_and_not_cancelled(page):
+    dry = {"does": ["the spouts pause"], "confirm": "a digest", "difference": None}
+    buttons = "return [...document.querySelectorAll('dialog button')].map((each) => each.innerText)"
+    streams(page, ALL, answers={"/deactivate": [dry]})
+    page.press("Deactivate")
+    page.shows("the spouts pause")
+    assert page.run(buttons) == ["Cancel", "Deactivate it"]
+    page.press("Deactivate it")
+    page.shows("It is under way, and goes on when this is closed")
+    assert page.run(buttons) == ["Close"]
