@@ -270,3 +270,17 @@ def test_what_is_under_way_can_be_closed_and_not_cancelled(page):
     page.press("Deactivate it")
     page.shows("It is under way, and goes on when this is closed")
     assert page.run(buttons) == ["Close"]
+
+
+def test_charts_whose_question_is_refused_keep_what_they_show_and_say_so(page):
+    """The console may know no earlier answer that it could send as stale."""
+    noon = 993_600  # in every time zone it is the same day
+    series = {"numbers": {"emitted": [7.0, 8.0]}}
+    samples = {"since": noon, "interval": 5, "times": [noon, noon + 5], "series": series}
+    refused = {"status": 503, "what": "Prometheus does not answer"}
+    answers = {"/history": [samples | {"longer": False, "reading": LIVE}, refused]}
+    streams(page, ALL, ALL, answers=answers)
+    page.shows("Lately", "since 12 Jan")
+    page.run(HIDE, True)
+    page.run(HIDE, False)
+    page.shows("Nothing newer is known: Prometheus does not answer")

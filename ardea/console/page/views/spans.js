@@ -35,10 +35,11 @@ function spans(history) {
   );
 }
 
-/** Since when there are samples, or why there are none. */
+/** Since when there are samples, or why there are none, or none that are newer. */
 function since(history) {
-  if (history.why) return `Nothing newer is known: ${shown(history.why, 200)}`;
-  if (history.since === null) return history.link.why ? shown(history.link.why, 200) : "";
+  const why = shown(history.why || history.link.why, 200);
+  if (history.since === null) return why;
+  if (why) return `Nothing newer is known: ${why}`;
   const first = history.times[0] ?? history.since;
   return `since ${units.moment(first, ago(first))}`;
 }
