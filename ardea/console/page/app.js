@@ -40,7 +40,6 @@ function route() {
   document.title = `${page.view.title} · Ardea`;
   draw();
   window.scrollTo(0, 0);
-  says.textContent = page.view.title;
 }
 
 function decoded(part) {
@@ -55,6 +54,7 @@ function draw() {
   if (page.view === null) return;
   render(head, header());
   render(link, reached());
+  render(says, [h("p", null, page.view.title), h("p", null, missing())]);
   try {
     render(main, page.view.draw());
   } catch (error) {
@@ -100,22 +100,29 @@ function light() {
   );
 }
 
+/** Why nothing comes from the console: for `says`, so that a screen reader says it once.  Null: something comes. */
+function missing() {
+  const found = page.view.link;
+  if (!found || found.state === "live" || found.state === "connecting") return null;
+  if (found.state === "unknown") return "The console does not know this token.";
+  const what = found.state === "refused" ? "The console refuses" : "The console is gone";
+  return `${what}: ${found.why}${found.hint ? ` (${found.hint})` : ""}`;
+}
+
 /** What people have to know when the console does not answer. */
 function reached() {
   const found = page.view.link;
-  if (!found || found.state === "live" || found.state === "connecting") return null;
-  if (found.state === "unknown") {
-    return notice("bad", "The console does not know this token. ", button("Use another token", forget));
-  }
+  const what = missing();
+  if (what === null) return null;
+  if (found.state === "unknown") return notice("bad", `${what} `, button("Use another token", forget));
   const left = Math.max(0, Math.ceil((found.next - performance.now()) / 1000));
   const since = units.age((performance.now() - found.since) / 1000);
-  const what = found.state === "refused" ? "The console refuses: " : "The console is gone: ";
   const age = page.view.age;
   const kept = age === null || age === undefined ? "" : ` What is shown here is ${units.age(age)} old.`;
   return notice(
     "bad",
     h("b", null, what),
-    `${found.why}${found.hint ? ` (${found.hint})` : ""}, since ${since}.${kept} The next try is in ${left} s. `,
+    `, since ${since}.${kept} The next try is in ${left} s. `,
     button("Try now", () => page.view.again?.()),
   );
 }

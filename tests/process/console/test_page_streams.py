@@ -62,7 +62,7 @@ window.fetch = async (where, options) => {
   const body = new ReadableStream({
     start(out) {
       out.enqueue(new TextEncoder().encode(text));
-      if (log) return;
+      if (log) return (window.logged = () => out.enqueue(new TextEncoder().encode(text)));
       window.endOfStream = () => out.close();
       window.ping = () => out.enqueue(new TextEncoder().encode(": ping\\n\\n"));
     },
@@ -284,3 +284,33 @@ def test_charts_whose_question_is_refused_keep_what_they_show_and_say_so(page):
     page.run(HIDE, True)
     page.run(HIDE, False)
     page.shows("Nothing newer is known: Prometheus does not answer")
+
+
+READ_OUT = """
+const says = "[role=status], [role=alert], [aria-live=polite], [aria-live=assertive]";
+const of = ({target}) => (target.closest ? target : target.parentElement)?.closest(says);
+window.readOut = [];
+const note = (changes) => window.readOut.push(...changes.filter(of).map((each) => of(each).innerText));
+new MutationObserver(note).observe(document, {childList: true, characterData: true, subtree: true});
+"""
+
+
+def test_a_screen_reader_reads_out_what_has_happened_and_no_counters(page):
+    read = "return readOut.splice(0)"
+    page.run(LATER)
+    streams(page, ALL, None, answers={"/stacks": []})
+    page.shows("HEALTHY")
+    page.go("/t/Made/logs")
+    page.shows("1 line, followed")
+    page.run(READ_OUT)
+    page.run("logged()")
+    page.shows("2 lines, followed")
+    assert page.run(read) == []
+    page.go("/t/Made/task/numbers-0")
+    page.press("Stacks")
+    page.run("endOfStream()")
+    page.shows("stacks: since", "What is shown here is")
+    assert len([each for each in page.run(read) if "The console is gone: made up" in each]) == 1
+    page.run("window.later = 3.5 * 3600 * 1000")
+    page.shows("stacks: since 3 h", "since 3 h. What is shown here is 3 h old")
+    assert page.run(read) == []

@@ -63,7 +63,7 @@ export function inspection(known, which, { threads = true } = {}) {
           threads && button("Stacks", () => document("stacks")),
           threads && button(`Profile for ${PROFILED} s`, () => document("profile")),
           found.busy && button("Stop", () => stop.abort(), { class: "quiet" }),
-          h("span", { class: "muted", role: "status" }, found.busy ? `${found.kind}: ${waits(found)}` : ""),
+          h("span", { class: "muted" }, found.busy ? `${found.kind}: ${waits(found)}` : ""),
         ),
         found.error && trouble(found.error),
         result(found, known),

@@ -199,11 +199,7 @@ class Log {
         ),
       ),
       h("button", { type: "submit" }, "Search"),
-      h(
-        "span",
-        { class: "muted", role: "status" },
-        `${units.several(this.#kept, "line")}${this.#follows ? ", followed" : ""}`,
-      ),
+      h("span", { class: "muted" }, `${units.several(this.#kept, "line")}${this.#follows ? ", followed" : ""}`),
       !this.#follows &&
         button("To the end", () => ((this.#box.scrollTop = this.#box.scrollHeight), this.known.redraw())),
       button("Clear", () => this.#clear(), { class: "quiet" }),
