@@ -1,5 +1,6 @@
 /** The page: its address says what is shown; one topology is followed at a time. */
 
+import { steady, woke } from "./client.js";
 import { oncePerFrame, h, render } from "./dom.js";
 import { TopologyFeed } from "./feed.js";
 import * as session from "./session.js";
@@ -115,8 +116,8 @@ function reached() {
   const what = missing();
   if (what === null) return null;
   if (found.state === "unknown") return notice("bad", `${what} `, button("Use another token", forget));
-  const left = Math.max(0, Math.ceil((found.next - performance.now()) / 1000));
-  const since = units.age((performance.now() - found.since) / 1000);
+  const left = Math.max(0, Math.ceil((found.next - steady()) / 1000));
+  const since = units.age((steady() - found.since) / 1000);
   const age = page.view.age;
   const kept = age === null || age === undefined ? "" : ` What is shown here is ${units.age(age)} old.`;
   return notice(
@@ -133,14 +134,22 @@ function forget() {
   route();
 }
 
-document.addEventListener("visibilitychange", () => {
+/** A tab that is hidden asks for nothing.  `anew`: what is asked for already is asked again. */
+function listen(anew = false) {
   for (const each of [page.feed, ...(page.view?.repeated ?? [])]) {
-    if (document.hidden) each?.close();
-    else each?.open();
+    if (document.hidden || anew) each?.close();
+    if (!document.hidden) each?.open();
   }
   page.redraw();
-});
+}
+
+function tick() {
+  if (woke()) listen(true);
+  else if (!document.hidden) page.redraw();
+}
+
+document.addEventListener("visibilitychange", () => listen());
 window.addEventListener("hashchange", route);
-setInterval(() => document.hidden || page.redraw(), TICK);
+setInterval(tick, TICK);
 theme.apply();
 route();

@@ -14,10 +14,28 @@ const LONGEST = 16 * 1024 * 1024;
 const APART = 2;
 /** Unix seconds when the browser's steady clock began. */
 let begin = (Date.now() - performance.now()) / 1000;
+/** Milliseconds that the machine has slept, in which the browser's steady clock may have stood still. */
+let slept = 0;
+/** Milliseconds by which the browser's other clock is ahead of the steady one. */
+let ahead = Date.now() - performance.now();
+
+/** Milliseconds, steady, in which the machine's sleep counts. */
+export function steady() {
+  return performance.now() + slept;
+}
+
+/** Whether the machine has slept since this was asked last. */
+export function woke() {
+  const more = Date.now() - steady() - ahead;
+  const asleep = more > 1000 * APART;
+  if (asleep) slept += more;
+  else ahead += more;
+  return asleep;
+}
 
 /** Seconds since `at`, Unix seconds, by the clock of the console. */
 export function ago(at) {
-  return begin + performance.now() / 1000 - at;
+  return begin + steady() / 1000 - at;
 }
 
 /** An answer that is none: what the console says of it, or why there was no answer (`status` 0). */
@@ -75,7 +93,7 @@ async function send(where, body, signal, accept = "application/json") {
     throw broken(error, signal);
   }
   const date = Date.parse(answer.headers.get("Date"));
-  if (Math.abs(ago(date / 1000)) > APART) begin = (date - performance.now()) / 1000;
+  if (Math.abs(ago(date / 1000)) > APART) begin = (date - steady()) / 1000;
   if (!answer.ok) throw new Refused(answer.status, await problem(answer));
   return answer;
 }

@@ -1,17 +1,17 @@
 /** What is known of one topology, as it changes: each document with its age, and how the console is reached. */
 
-import { Backoff, Refused, ago, events, path } from "./client.js";
+import { Backoff, Refused, ago, events, path, steady } from "./client.js";
 
 /** How the console is reached.  `since`: of this state; `next`: when it is tried again (milliseconds, steady). */
 export class Link {
   state = "connecting";
-  since = performance.now();
+  since = steady();
   why = "";
   hint = "";
   next = 0;
 
   become(state, { why = "", hint = "", next = 0 } = {}) {
-    if (state !== this.state) [this.state, this.since] = [state, performance.now()];
+    if (state !== this.state) [this.state, this.since] = [state, steady()];
     [this.why, this.hint, this.next] = [why, hint, next];
   }
 }
@@ -23,7 +23,7 @@ export class Reading {
   constructor(document) {
     const { state = "live", as_of = null, reason = null } = document.reading ?? {};
     [this.document, this.state, this.why, this.asOf] = [document, state, reason ?? "", as_of];
-    this.heard = performance.now();
+    this.heard = steady();
   }
 
   /** It was heard before, and nobody has said it again. */
@@ -34,13 +34,13 @@ export class Reading {
 
   /** The stream by which it came goes on, and would have said what is no longer so. */
   lasts() {
-    if (this.state === "live") this.heard = performance.now();
+    if (this.state === "live") this.heard = steady();
   }
 
   /** Seconds since it was known to be so; `connected`: whether news would come now. */
   age(connected) {
     if (this.asOf !== null) return Math.max(0, ago(this.asOf));
-    return connected && this.state === "live" ? 0 : (performance.now() - this.heard) / 1000;
+    return connected && this.state === "live" ? 0 : (steady() - this.heard) / 1000;
   }
 }
 
@@ -103,7 +103,7 @@ export class Repeated {
       error = new Refused(0, { what: `what the console says cannot be read: ${error.message}` });
     const pause = error.status === 401 || error.status === 404 || error.status === 403 ? 15 : backoff.next();
     const state = error.status === 401 ? "unknown" : error.gone ? "gone" : "refused";
-    this.link.become(state, { why: error.message, hint: error.hint, next: performance.now() + 1000 * pause });
+    this.link.become(state, { why: error.message, hint: error.hint, next: steady() + 1000 * pause });
     this.#changed();
     return pause;
   }

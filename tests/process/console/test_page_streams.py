@@ -314,3 +314,17 @@ def test_a_screen_reader_reads_out_what_has_happened_and_no_counters(page):
     page.run("window.later = 3.5 * 3600 * 1000")
     page.shows("stacks: since 3 h", "since 3 h. What is shown here is 3 h old")
     assert page.run(read) == []
+
+
+ASLEEP = """
+const now = Date.now.bind(Date);
+Date.now = () => now() + arguments[0] * 1000;
+"""
+
+
+def test_after_a_sleep_of_the_machine_all_is_asked_anew_and_its_age_counts_the_sleep(page):
+    """In which the steady clock of a browser may stand still, and the stream lasts."""
+    streams(page, ALL, None)
+    page.shows("HEALTHY", "live")
+    page.run(ASLEEP, 8.5 * 3600)
+    page.shows("The console is gone", "What is shown here is 8 h old")
