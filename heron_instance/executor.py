@@ -276,9 +276,10 @@ class Executor:
         self.env.context.rolling_back = self.rolled_back
         try:
             self.lifecycle.close()
-        except Exception:
+        except Exception as error:
             if not self.rolled_back:
                 raise
             self.env.component.logger.exception("%s: close() raised, as all goes back", self.env.task.name)
+            self.env.observer.raised_beside(error)
         finally:
             self.env.states.close()

@@ -51,4 +51,5 @@ class Faults:
         env.component.logger.error("%s raised an exception; %s:\n%s", env.task.name, follows, text)
         self._reporter.error = f"{env.task.name} {said}"
         self._reporter.exceptions.note(error, text)
+        env.observer.raised_beside(error)
         return said

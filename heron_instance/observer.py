@@ -16,6 +16,9 @@ class Observer:
     def raised(self, error: Exception, batch: InputBatch, rows: range) -> None:
         """A bolt has raised it for these rows of a batch."""
 
+    def raised_beside(self, error: Exception) -> None:
+        """The component has raised it beside ``process``, and its process goes on with another object."""
+
     def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
         """What waits is about to be flushed; for ``runs`` see :class:`ardea.heron_instance.output.TaskOutput`."""
 

@@ -32,6 +32,10 @@ class RecordingObserver(Observer):
         tup_id = record.tup_ids.get(batch.root_of(rows.start))
         record.exceptions.append(Raised(self._task.name, error, tuple(batch.rows[rows.start]), tup_id))
 
+    def raised_beside(self, error: Exception) -> None:
+        """Notes it."""
+        self._record.errors.append((self._task.name, error))
+
     def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
         """Notes the rows."""
         self._record.left(self._task, buffers, runs, ids=self._spout)

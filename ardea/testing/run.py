@@ -73,8 +73,8 @@ def run(
     """Runs a topology on simulated time and returns all that happened.
 
     ``until``: stop after so many simulated seconds; None: when the topology has ended.  ``raise_errors``: raise the
-    first exception of the author's code, whether it would fail a tuple or end a process.  The rest is as for
-    :class:`Cluster`.
+    first exception of the author's code, whether it would fail a tuple, end a process, or take the topology back to its
+    last snapshot.  The rest is as for :class:`Cluster`.
 
     Raises:
         TopologyError: the topology cannot run.

@@ -144,7 +144,18 @@ def test_what_raises_while_all_go_back_ends_no_process_but_the_one_that_is_new(w
         ended(topology)
         assert topology.state == "SUCCEEDED", topology.reason
         assert Trouble.left == 0
+        assert [str(error) for _, error in topology.record.errors] == [f"{where} is out of order"] * 2
         assert {topology.life(name) for name in ("words-0", "count-0")} == {1}
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_the_first_one_is_raised_to_a_test_that_wants_it(where, trouble):
+    trouble(where, 1)
+    with cluster(Troubled) as topology:
+        topology.raise_errors = True
+        with pytest.raises(OSError, match=f"{where} is out of order") as caught:
+            ended(topology)
+    assert caught.traceback[-1].name == "at"
 
 
 @pytest.mark.parametrize("where", ["spout initialize", "restored"])
