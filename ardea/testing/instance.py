@@ -6,6 +6,7 @@ What the executor does reaches the gateway when the cluster's clock gets where t
 from __future__ import annotations
 
 import math
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -28,6 +29,8 @@ from ardea.testing.world import Process, World, manager_name
 EVERY_SECOND = 1.0
 WRITE = 0.01
 """Seconds that a file of a snapshot takes."""
+ENDS = (Exception, SystemExit, CancelledError)
+"""What ends a process that raises it.  All else, as of ``pytest.fail``, is a test's own, and leaves the cluster."""
 
 
 class SimulatedInstance:
@@ -209,8 +212,11 @@ class SimulatedInstance:
                 self._close()
         except InvariantError:
             raise
-        except Exception as error:
-            self._die(error)
+        except ENDS as error:
+            if self.alive:
+                self._die(error)
+            elif self._stopping:  # it ends anyway
+                self.world.record.errors.append((self.name, error))
 
     def _check_output(self) -> None:
         if self.world.audit is not None:
@@ -240,7 +246,7 @@ class SimulatedInstance:
 
     def _close(self) -> None:
         if self.shell.executor is not None:
-            self.shell.executor.close()
+            self._guard(self.shell.executor.close)
 
     def _exit(self) -> None:
         if self.alive:

@@ -54,8 +54,8 @@ class Record:
 
     ``failed`` are the trees that a bolt failed, ``timed_out`` and ``lost`` those that ended so; all by ``tup_id``, in
     the order in which the spouts heard of it.  ``exceptions`` failed tuples; ``errors``, (task, exception), are the
-    others: they ended a process, or took the topology back to its last snapshot.  ``tup_ids``: of every tree there
-    was, by its root.
+    others: they ended a process, took the topology back to its last snapshot, or came of ``close``.  ``tup_ids``: of
+    every tree there was, by its root.
     """
 
     emitted: dict[str, list[Emitted]] = field(default_factory=lambda: defaultdict(list))

@@ -96,7 +96,10 @@ def run(
             cluster.run_until(lambda: cluster.over, LONGEST)
         else:
             cluster.advance(until)
-        return Result(cluster.state, cluster.reason, cluster.time, cluster.record)
+        result = Result(cluster.state, cluster.reason, cluster.time, cluster.record)
+    if raise_errors and (error := result.record.first_error) is not None:  # of a close()
+        raise error
+    return result
 
 
 def run_bolt(

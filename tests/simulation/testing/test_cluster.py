@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
+
 import pytest
 
 from ardea import Bolt, Grouping, Topology, TopologyBuilder, UserError
@@ -193,6 +195,60 @@ def test_leaving_closes_what_runs():
         assert not closed
         cluster.advance(1)
     assert len(closed) == 2
+
+
+def test_what_close_raises_is_kept_and_the_others_are_closed():
+    closed = []
+
+    class Closes(CollectBolt):
+        def close(self):
+            closed.append(1)
+            raise ValueError("no connection")
+
+    class Open(Topology):
+        words = FeederSpout.of("word").spec()
+        sink = Closes.spec(par=3, inputs=[words])
+
+    with Cluster(Open) as cluster:
+        cluster.advance(1)
+        assert cluster.updated(cluster.update_request(parallelism={"sink": 2})).step == "done"
+        cluster.advance(1)
+        assert [(name, str(error)) for name, error in cluster.record.errors] == [("sink-2", "no connection")]
+        assert set(cluster.running) == set(cluster.names)
+    assert len(closed) == len(cluster.record.errors) == 3
+    assert len(run(Open, until=1).record.errors) == 3
+    with pytest.raises(ValueError, match="no connection"):
+        run(Open, until=1, raise_errors=True)
+
+
+@pytest.mark.parametrize("error", [SystemExit("no table"), CancelledError()])
+def test_one_that_is_no_exception_ends_a_process_as_a_real_one(error):
+    class Ends(CollectBolt):
+        def initialize(self, config, context):
+            if not ended:
+                ended.append(1)
+                raise error
+
+    class Once(Topology):
+        words = RowsSpout.of(["word"], [["a"]]).spec()
+        sink = Ends.spec(inputs=[words])
+
+    ended = []
+    result = run(Once)
+    assert (result.state, result.record.errors) == ("SUCCEEDED", [("sink-0", error)])
+
+
+def test_a_failed_test_is_no_end_of_a_process():
+    class Looks(CollectBolt):
+        def process(self, tup):
+            pytest.fail("not what was expected")
+
+    class Looking(Topology):
+        words = RowsSpout.of(["word"], [["a"]]).spec()
+        sink = Looks.spec(inputs=[words])
+
+    with pytest.raises(pytest.fail.Exception, match="not what was expected"):
+        run(Looking)
 
 
 def test_rows_are_shared_by_tasks():
