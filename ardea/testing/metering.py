@@ -9,7 +9,7 @@ from ardea.component import overrides
 from ardea.heron_instance.column_bolt import reads_columns
 from ardea.plan.physical import TaskPlan
 from ardea.testing.audit import Audit
-from ardea.testing.record import Record
+from ardea.testing.record import Record, readable
 from ardea.tuples import ColumnBatch, Tuple
 from ardea.windows import Window, WindowBolt
 
@@ -40,7 +40,7 @@ def _tuples(rows: Sequence[Tuple] | ColumnBatch) -> Sequence[Tuple]:
     if not isinstance(rows, ColumnBatch):
         return rows
     batch: Any = rows._batch
-    return [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
+    return [Tuple(values, index, batch) for index, values in enumerate(readable(batch.rows))]
 
 
 def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Record, audit: Audit | None) -> None:

@@ -30,7 +30,7 @@ class RecordingObserver(Observer):
         """Notes it, with the first of the rows."""
         record = self._record
         tup_id = record.tup_ids.get(batch.root_of(rows.start))
-        record.exceptions.append(Raised(self._task.name, error, tuple(batch.rows[rows.start]), tup_id))
+        record.exceptions.append(Raised(self._task.name, error, tuple(batch.shown(rows.start)), tup_id))
 
     def raised_beside(self, error: Exception) -> None:
         """Notes it."""

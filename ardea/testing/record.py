@@ -11,6 +11,8 @@ from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.parcels import ColumnParcel
 from ardea.heron_instance.trees import Row, plain
 from ardea.plan.physical import TaskPlan
+from ardea.protocol.arrow import rows_of
+from ardea.protocol.columns import ColumnRows
 from ardea.tuples import Tuple
 
 Runs = Sequence[tuple[StreamBuffer, int]]
@@ -106,6 +108,11 @@ class Record:
         self.received[component].append(Received(tup.values, tup.component, tup.stream, tup.task, task))
 
 
+def readable(rows: Sequence[Any]) -> Sequence[Any]:
+    """The same; None stands for a value of a record batch that Python has none for."""
+    return rows_of(rows.batch, gaps=True) if isinstance(rows, ColumnRows) else rows
+
+
 def _in_order(buffers: Iterable[StreamBuffer], runs: Runs, *, ids: bool) -> Iterator[tuple[Sequence[Any], str, Any]]:
     """(values, stream, mark) of the rows that wait, as they were emitted."""
     runs = runs if len(runs) > 1 else [(buffer, 0) for buffer in buffers]
@@ -115,7 +122,7 @@ def _in_order(buffers: Iterable[StreamBuffer], runs: Runs, *, ids: bool) -> Iter
         spans.append((buffer, start, ends.get(id(buffer), len(buffer))))
         ends[id(buffer)] = start
     for buffer, start, end in reversed(spans):
-        rows = buffer.parcel.whole
+        rows = readable(buffer.parcel.whole)
         marks = buffer.rows.marks if buffer.columns is None else _marks(buffer.columns, ids=ids)
         for place in range(start, end):
             mark = marks[place] if place < len(marks) else None  # a bolt's may come with the flush

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from ardea import Bolt, Topology
+from ardea import Bolt, Spout, Topology
 from ardea.testing import RowsSpout, run
 
 ROWS = [[n] for n in range(100)]
@@ -54,3 +55,39 @@ def test_calls_of_its_own_count_for_nothing(bolt):
     assert result.state == "SUCCEEDED"
     assert sorted(result.inputs("bolt")) == [(n,) for n in range(len(ROWS))]
     assert len(ROWS) * COST <= result.time < 1.5 * len(ROWS) * COST
+
+
+FINE = pa.record_batch({"n": [1, 2], "t": pa.array([1, 1000], pa.timestamp("ns"))})
+
+
+class Fine(Spout):
+    outputs = ("n", "t")
+
+    def next_tuple(self):
+        self.emit_batch(FINE, [10, 11])
+        self.finish()
+
+
+class Reads(Bolt):
+    failing = False
+
+    def process_columns(self, columns):
+        assert columns.batch.equals(FINE)
+        if Reads.failing:
+            Reads.failing = False
+            raise ValueError("once")
+
+
+class Times(Topology):
+    times = Fine.spec()
+    reads = Reads.spec(inputs=[times])
+
+
+def test_a_value_that_python_does_not_have_is_none_in_the_record(monkeypatch):
+    monkeypatch.setattr(Reads, "failing", True)
+    result = run(Times)
+    rows = [(1, None), (2, pa.scalar(1, pa.timestamp("us")).as_py())]
+    assert (result.state, result.tuples("times")) == ("SUCCEEDED", rows)
+    assert result.inputs("reads") == [*rows, *rows]
+    (raised,) = result.record.exceptions
+    assert (str(raised.error), raised.values, raised.tup_id) == ("once", (1, None), 10)
