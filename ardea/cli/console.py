@@ -82,6 +82,11 @@ def err() -> Screen:
     return Screen(stderr=True)
 
 
+def draws(screen: Console) -> bool:
+    """Whether it can be drawn anew.  Where FORCE_COLOR is set, Rich takes whatever file it writes to for a terminal."""
+    return screen.file.isatty() and screen.is_terminal and not screen.is_dumb_terminal
+
+
 def indented(text: str) -> Text:
     """Further lines are: none of them can pass for a message of its own."""
     return Text(escaped(text).replace("\n", "\n  "))

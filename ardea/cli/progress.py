@@ -99,10 +99,10 @@ def failures(spouts: Totals) -> str:
 class Display:
     """Where the line goes.  Other output is written between :meth:`clear` and the next :meth:`show`."""
 
-    def __init__(self, console: Console, name: str) -> None:
-        """``console``: of stderr."""
-        self._console, self._name = console, name
-        self._live = console.is_terminal and not console.is_dumb_terminal
+    def __init__(self, screen: Console, name: str) -> None:
+        """``screen``: of stderr."""
+        self._screen, self._name = screen, name
+        self._live = console.draws(screen)
         self._drawn = False
         self._next_plain = PLAIN_EVERY
 
@@ -111,17 +111,17 @@ class Display:
         if self._live:
             self.clear()
             text = Text.assemble((self._name, "bold"), f" {state} ", (f"{elapsed:.0f} s", "dim"), f" {line}")
-            text.truncate(self._console.width - 1, overflow="ellipsis")
-            self._console.print(text, end="", soft_wrap=True)
+            text.truncate(self._screen.width - 1, overflow="ellipsis")
+            self._screen.print(text, end="", soft_wrap=True)
             self._drawn = True
         elif elapsed >= self._next_plain:
             self._next_plain = elapsed + PLAIN_EVERY
-            self._console.print(f"{self._name} {state} {elapsed:.0f} s {line}", soft_wrap=True, highlight=False)
+            self._screen.print(f"{self._name} {state} {elapsed:.0f} s {line}", soft_wrap=True, highlight=False)
 
     def clear(self) -> None:
         """Removes the line."""
         if self._drawn:
-            self._console.control(_CLEAR)
+            self._screen.control(_CLEAR)
             self._drawn = False
 
 

@@ -65,7 +65,7 @@ def top(
             return status
 
         out = console.out()
-        if once or output is Output.JSON or not out.is_terminal:
+        if once or output is Output.JSON or not console.draws(out):
             look()
             time.sleep(interval)
             status = look()

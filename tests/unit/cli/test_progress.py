@@ -19,6 +19,7 @@ from ardea.scheduler import capacity
 from ardea.scheduler.control import Status, TaskStatus, unfinished, waiting_for
 from ardea.scheduler.run import Stage
 from ardea.supervision.records import Exit
+from tests.unit.cli.terminal import Terminal
 
 
 def totals(acked: int, pending: int = 0, failed: int = 0) -> Totals:
@@ -39,8 +40,8 @@ def test_tuples_that_timed_out_are_told_among_those_that_failed():
 
 
 def test_eighty_columns_show_what_failed():
-    screen = io.StringIO()
-    display = Display(Console(file=screen, force_terminal=True, width=80, _environ={"TERM": "xterm"}), "WordCount")
+    screen = Terminal()
+    display = Display(Console(file=screen, width=80, _environ={"TERM": "xterm"}), "WordCount")
     rates = Rates({"lines"})
     buckets = [1000 if bound == 1.0 else 0 for bound in SECONDS]
     for second in (0, 5):
@@ -125,8 +126,8 @@ def test_seconds_as_people_read_them(value, text):
 
 
 def test_a_terminal_gets_one_line_that_is_cleared():
-    screen = io.StringIO()
-    display = Display(Console(file=screen, force_terminal=True, width=30, _environ={"TERM": "xterm"}), "WordCount")
+    screen = Terminal()
+    display = Display(Console(file=screen, width=30, _environ={"TERM": "xterm"}), "WordCount")
     display.show("RUNNING", 1.0, "x" * 100)
     display.clear()
     assert "\n" not in screen.getvalue()
@@ -134,9 +135,11 @@ def test_a_terminal_gets_one_line_that_is_cleared():
     assert screen.getvalue().endswith("\r\x1b[2K")
 
 
-def test_without_a_terminal_there_is_a_line_each_ten_seconds():
+@pytest.mark.parametrize("environ", [{}, {"FORCE_COLOR": "1"}, {"TTY_COMPATIBLE": "1"}])
+def test_without_a_terminal_there_is_a_line_each_ten_seconds(environ):
+    """In CI colours are wanted all the same."""
     screen = io.StringIO()
-    display = Display(Console(file=screen), "WordCount")
+    display = Display(Console(file=screen, width=80, _environ=environ), "WordCount")
     for tenth in range(250):
         display.show("RUNNING", tenth / 10, "acked 3")
     assert screen.getvalue() == "WordCount RUNNING 10 s acked 3\nWordCount RUNNING 20 s acked 3\n"

@@ -23,6 +23,7 @@ from ardea.health import Health, HealthState, Trouble
 from ardea.metrics import SECONDS, ProcessTotals, Totals
 from ardea.scheduler.control import Status
 from ardea.snapshots.status import LastSnapshot, SnapshotStatus, UnderWay
+from tests.unit.cli.terminal import Terminal
 
 
 def process(component: str, index: int, **totals: object) -> ProcessTotals:
@@ -285,9 +286,9 @@ class Asked:
 def shows(monkeypatch):
     """What `ardea top` shows of answers, with a terminal or without."""
 
-    def of(asked: Asked, **options) -> str:
-        screen = io.StringIO()
-        terminal = Console(file=screen, force_terminal=True, color_system=None, width=160, height=40)
+    def of(asked: Asked, *, screen: io.StringIO | None = None, **options) -> str:
+        screen = screen or Terminal()
+        terminal = Console(file=screen, color_system=None, width=160, height=40, _environ={"FORCE_COLOR": "1"})
         monkeypatch.setattr(verb, "time", asked)
         monkeypatch.setattr(verb, "Keys", lambda: nullcontext(asked))
         monkeypatch.setattr(verb.console, "out", lambda: terminal)
@@ -307,6 +308,12 @@ def test_no_rate_is_of_what_two_masters_have_counted(shows):
     """A metrics manager was restarted long ago: what it has counted since is less than what its master had added up."""
     told = json.loads(shows(Asked([says(1, emitted=5000), says(2, emitted=3000)]), output=Output.JSON))
     assert [row["emitted"] for row in told["rows"]] == [0.0, 0.0]
+
+
+def test_a_pipe_gets_one_table_whatever_colours_are_wanted(shows):
+    table = shows(Asked([says(1), says(1, emitted=5000)]), screen=io.StringIO())
+    assert "numbers" in table
+    assert "\x1b" not in table
 
 
 def test_while_no_master_answers_that_is_said_with_the_age_of_what_is_shown(shows):
