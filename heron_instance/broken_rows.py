@@ -43,7 +43,7 @@ class BrokenRows:
     def version(self) -> int:
         """Another one when the master is to hear of them again."""
         if self._noted and (now := self._clock()) - self._told >= TELL_EVERY:
-            self.last = {tree: self._called(tup_id) for tree, tup_id in self._noted.items()}
+            self.last = {tree: self.called(tup_id) for tree, tup_id in self._noted.items()}
             self._noted, self._told = {}, now
             self._version += 1
         return self._version
@@ -63,10 +63,11 @@ class BrokenRows:
         self._passed_over = 0
         self._spout.logger.info(
             "%s %s (tree %s): %s of stream %s%s",
-            self._called(tup_id), what, tree_name(tree), shortened(values), stream, before,
+            self.called(tup_id), what, tree_name(tree), shortened(values), stream, before,
         )  # fmt: skip
 
-    def _called(self, tup_id: Any) -> str:
+    def called(self, tup_id: Any) -> str:
+        """What the author calls a row of this id, wherever it is told of."""
         try:
             return printable(self._spout.describe_tup_id(tup_id), most=200)
         except Exception as error:  # an author's own; rows must not be given up for it

@@ -151,10 +151,10 @@ class Settling:
     def _send_to_dead_letters(self, row: Row, now: float) -> None:
         """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
         self._env.instruments.verdicts.dead_letters.value += 1
-        read = DEAD_LETTERS in self._task_output.buffers
+        read, called = DEAD_LETTERS in self._task_output.buffers, self.broken_rows.called(row.tup_id)
         self._spout.logger.error(
-            "tup_id %r of stream %s failed %d times: %s",
-            row.tup_id,
+            "%s of stream %s failed %d times: %s",
+            called,
             row.stream,
             row.failures,
             f"sent to {DEAD_LETTERS}" if read else f"given up; nobody reads {DEAD_LETTERS}",
@@ -164,7 +164,7 @@ class Settling:
             self._open.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
         else:
             self._reporter.error = (
-                f"{self._env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times, more than "
+                f"{self._env.task.name}: {called} failed {row.failures} times, more than "
                 f"topology.max.tuple.replays lets it, and nobody reads {DEAD_LETTERS}"
             )
             self.give_up(1)
@@ -176,8 +176,10 @@ class Settling:
         with self._user_code:
             sends_again = self._spout.fail(tup_id)
         if sends_again is not True:
+            called = self.broken_rows.called(tup_id)
             self._reporter.error = (
-                f"{self._env.task.name}: fail({tup_id!r}) did not return True, as it does where it sends the row again"
+                f"{self._env.task.name}: fail() of {called} did not return True, as it does where it sends the row "
+                "again"
             )
             self.give_up(1)
         elif self._lifecycle.hold and self._task_output.emitted == before:

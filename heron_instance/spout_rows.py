@@ -172,9 +172,8 @@ class SpoutRows:
         elif task_output.reads(row.stream, row.direct_task):
             task_output.emit_direct(buffer, row.values, row.direct_task, row)
         else:
-            self._reporter.error = (
-                f"{self._env.task.name}: tup_id {row.tup_id!r} was for task {row.direct_task}, which is gone"
-            )
+            called = self._settling.broken_rows.called(row.tup_id)
+            self._reporter.error = f"{self._env.task.name}: {called} was for task {row.direct_task}, which is gone"
             self._settling.give_up(1)
 
     # --- output -----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.open_rows import OpenRows
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.settling import Settling
-from ardea.heron_instance.trees import Row, TrackedColumns, Trees
+from ardea.heron_instance.trees import Row, TrackedColumns, Trees, plain
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import INIT, Header
 
@@ -133,9 +133,10 @@ class SpoutTrees:
         if buffer.columns is None:
             mark = buffer.rows.marks[row]
         else:
-            mark = None if buffer.columns.origin is None else buffer.columns.origin.ids[row]
+            origin = buffer.columns.origin
+            mark = None if origin is None else plain(origin.ids_at(np.array([row])))[0]
         tup_id = mark.tup_id if type(mark) is Row else mark
-        self._sending.refuse(error, f"tup_id {tup_id!r}" if tup_id is not None else "no tup_id")
+        self._sending.refuse(error, "no tup_id" if tup_id is None else self._settling.broken_rows.called(tup_id))
         if tup_id is not None and self._open.tracked and self._settling.decides_fail:
             self.refused_ids.append(tup_id)
         else:

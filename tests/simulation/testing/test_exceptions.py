@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Spout, Stream, Topology, UserError
-from ardea.testing import Cluster, FeederSpout, RowsSpout, run, run_bolt
+from ardea.testing import Cluster, CollectBolt, FeederSpout, RowsSpout, run, run_bolt
 from ardea.windows import PartialWindows, Sum, Tumbling, WindowBolt
 
 WORDS = [["heron"], ["fish"], ["moon"]]
@@ -97,6 +98,59 @@ def test_the_master_knows_what_the_spout_calls_the_row(containers):
         r"\(tuple \S+ of relay, stream default: \('fish'\); tree [0-9a-f]{16}\); line 1 of words",
         error,
     )
+
+
+def broken(tup_id):
+    raise LookupError(tup_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("line {} of the poem".format, "line 1 of the poem"), (broken, "a tup_id that cannot be shown (LookupError)")],
+)
+def test_a_row_that_is_given_up_is_called_as_its_spout_calls_it(name, called, caplog):
+    class Named(T.words.cls):
+        def describe_tup_id(self, tup_id):
+            return name(tup_id)
+
+    class Once(T):
+        words = Named.spec()
+        relay = Relay.spec(inputs=[words])
+        fragile = Fragile.spec(inputs=[relay])
+
+    result = run(Once)
+    assert f"words-0: {called} failed 2 times, more than topology.max.tuple.replays lets it" in result.reason
+    assert f"{called} of stream default failed 2 times: given up" in caplog.text
+    assert result.record.errors == []
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_a_row_of_columns_that_cannot_be_sent_is_called_so_too(decides):
+    """And an author who decides hears of its id as it was written, not of NumPy's."""
+    told = []
+
+    class Long(Spout):
+        outputs = ["line"]
+
+        def next_tuple(self):
+            self.emit_batch(pa.record_batch({"line": ["a", "b" * 5000]}), range(10, 12))
+            self.finish()
+
+        def describe_tup_id(self, tup_id):
+            return f"line {tup_id!r} of the poem"
+
+    class Deciding(Long):
+        def fail(self, tup_id):
+            told.append(tup_id)
+
+    class Poem(Topology):
+        lines = (Deciding if decides else Long).spec()
+        reader = CollectBolt.spec(inputs=[lines])
+        config = {"topology.max.tuple.bytes": 1000}
+
+    reason = run(Poem).reason
+    assert ("fail() of line 11 of the poem did not return True" if decides else "(line 11 of the poem)") in reason
+    assert [type(tup_id) for tup_id in told] == [int] * decides
 
 
 class Counts(Bolt):
