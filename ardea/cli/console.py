@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import json
 import math
 import sys
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, ParamSpec
 
 import typer
@@ -102,6 +103,16 @@ def say(text: str, label: str = "", style: str = "") -> None:
     message = Text(f"{label}: " if label else "", style=style)
     message.append(indented(text))
     err().print(message, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def interruptible(what: str) -> Iterator[None]:
+    """``what`` becomes of that which this process waits for inside, and which an interrupt does not end."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"interrupted; {what}")
+        raise
 
 
 def print_json(value: Any) -> None:

@@ -51,7 +51,9 @@ def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> Sav
     """Takes one, with which the topology ``ends``, or goes on; says what it is."""
     asked = new_id()
     folder = found.savepoint_folder(asked) if to is None else absolute(to)
-    with found.control() as control:
+    ends_too = "; the topology ends with it" if ends else ""
+    whole = f"the savepoint may still be taken: it is whole if {folder}/savepoint.json is there{ends_too}"
+    with console.interruptible(whole), found.control() as control:
         done = Saving(control, Wanted(found.id, asked, folder, wait_secs, ends), console.say, found.why).save()
     what = f" of snapshot {text_of(done.number)}, {done.bytes:,} bytes in {done.files:,} files," if done.number else ""
     console.say(f"{found.id}: savepoint{what} in {done.folder}")

@@ -96,7 +96,8 @@ def submit(
         with deployment:
             if begins is not None:
                 console.say(f"{deployment.id} {deployment.submission.begins_from}")
-            deployment.submit(console.say)
+            with console.interruptible(f"{deployment.id} may have been started: {_end(deployment)}"):
+                deployment.submit(console.say)
             console.say(f"{deployment.id} is submitted to {deployment.place}")
             verdict = None
             if wait is not False:
@@ -112,14 +113,15 @@ def _awaited(deployment: Deployment, patience: float | None, *, ended: bool) -> 
     def show(state: str, line: str) -> None:
         display.show(state, time.monotonic() - began, line)
 
-    try:
-        return deployment.wait(patience, ended=ended, show=show)
-    except KeyboardInterrupt:
-        display.clear()
-        console.say(f"interrupted; {deployment.id} goes on: `ardea kill {deployment.id}{deployment.options}` ends it")
-        raise
-    finally:
-        display.clear()
+    with console.interruptible(f"{deployment.id} goes on: {_end(deployment)}"):
+        try:
+            return deployment.wait(patience, ended=ended, show=show)
+        finally:
+            display.clear()
+
+
+def _end(deployment: Deployment) -> str:
+    return f"`ardea kill {deployment.id}{deployment.options}` ends it"
 
 
 def _conclude(deployment: Deployment, verdict: Verdict | None, output: Output) -> None:

@@ -101,12 +101,17 @@ def kill(
     if not with_savepoint:
         if to is not None:
             raise UsageError("--to says where a savepoint lies, and --savepoint is not given")
-        scheduler.kill(name, DRAIN_SECS if wait_secs is None else wait_secs, console.say)
+        _kill(scheduler, name, DRAIN_SECS if wait_secs is None else wait_secs)
         return
     with scheduler.find(name) as found:
         saved(found, to, SAVED_WITHIN if wait_secs is None else wait_secs, ends=True)
     with contextlib.suppress(NotFound):  # its terminal has forgotten it already
-        scheduler.kill(found.id, DRAIN_SECS, console.say)
+        _kill(scheduler, found.id, DRAIN_SECS)
+
+
+def _kill(scheduler: Scheduler, name: str, wait_secs: float) -> None:
+    with console.interruptible(f"{name} may be ending; its name stays taken until another `ardea kill` has finished"):
+        scheduler.kill(name, wait_secs, console.say)
 
 
 def restart(
@@ -125,7 +130,9 @@ def restart(
     The topology goes on; tuples that were open are replayed.
     """
     with scheduler.find(name) as found:
-        chosen = found.restart(container, wait_secs)
+        shows = f"`ardea describe {found.id}{found.options}` shows them"
+        with console.interruptible(f"{found.id}: its processes may have been ended, and are started again; {shows}"):
+            chosen = found.restart(container, wait_secs)
         names = ", ".join(map(str, chosen))
         console.say(f"{found.id}: restarted container{'s' if len(chosen) > 1 else ''} {names}")
 

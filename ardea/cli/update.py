@@ -61,5 +61,7 @@ def update(
             if dry_run:
                 change.show(made.difference, output)
                 return
-            made.apply(scheduler.start_secs if wait_secs is None else wait_secs, console.say)
-        console.say(f"{found.id} works by the new plan; `ardea describe {name}{found.options}` shows it")
+            shows = f"`ardea describe {name}{found.options}` shows it"
+            with console.interruptible(f"the update may go on, or be half done: {shows}, the same again finishes it"):
+                made.apply(scheduler.start_secs if wait_secs is None else wait_secs, console.say)
+        console.say(f"{found.id} works by the new plan; {shows}")

@@ -243,6 +243,33 @@ def test_every_verb_knows_a_third_scheduler(endless, tmp_path):
     assert endless("kill", "Endless").exit_code == ExitCode.NOT_FOUND
 
 
+@pytest.mark.parametrize(
+    ("where", "verb", "said"),
+    [
+        ((Entry, "submit"), ["submit", "memory", "FILE:Bounded"], "may have been started: `ardea kill Bounded-"),
+        (
+            (memory.Pending, "apply"),
+            ["update", "Endless", "--component-parallelism", "ignore:2"],
+            "the same again finishes",
+        ),
+        ((Memory, "kill"), ["kill", "Endless"], "until another `ardea kill` has finished"),
+        ((Found, "ask"), ["savepoint", "Endless", "--to", "/there"], "it is whole if /there/savepoint.json is there\n"),
+        ((Found, "ask"), ["kill", "Endless", "--savepoint", "--to", "/there"], "is there; the topology ends with it\n"),
+        ((Found, "restart"), ["restart", "Endless"], "are started again; `ardea describe Endless-"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else None,
+)
+def test_an_interrupted_verb_says_what_goes_on(endless, file, monkeypatch, where, verb, said):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(*where, interrupted)
+    told = endless(*(word.replace("FILE", file) for word in verb))
+    assert told.exit_code == ExitCode.INTERRUPTED
+    assert told.stderr.count("interrupted; ") == 1
+    assert said in told.stderr
+
+
 def test_the_plan_that_runs_is_drawn_and_not_that_of_the_file(endless, file):
     assert endless("update", "Endless", "--component-parallelism", "ignore:2").exit_code == 0
     Path(file).unlink()
