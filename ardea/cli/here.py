@@ -50,12 +50,15 @@ def run(
         raise UserError(
             "ardea.run() is called in a thread, where it gets no signals", hint="call it in the main thread"
         )
+    if isinstance(logs, str):
+        raise UserError(f"ardea.run(): logs= takes a list, not the text {logs!r}", hint=f"logs=[{logs!r}]")
     home = Home(DEFAULT if state is None else state)
     given = {"topology.name": name, "topology.stmgrs": containers}
-    overrides = submission.checked({**config, **{key: value for key, value in given.items() if value is not None}})
+    overrides = {**config, **{key: value for key, value in given.items() if value is not None}}
+    submission.checked(overrides, "ardea.run()")
     with _target(topology) as target:
         made = Submission.of(target, overrides, home.state_url)
-    check_components(list(logs), made)
+    check_components(list(logs), made, "ardea.run(): logs=")
     local = LocalRun(made, home, give_up=PATIENCE if give_up is None else give_up)
     watch = Watch(local, list(logs), console.err())
     outcome = watch.run_to_end()

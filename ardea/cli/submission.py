@@ -71,11 +71,11 @@ def parsed(settings: list[str] | None) -> dict[str, Any]:
         raise UsageError(error.message) from error
 
 
-def checked(given: dict[str, Any]) -> dict[str, Any]:
+def checked(given: dict[str, Any], where: str = "the command line") -> dict[str, Any]:
     """The same; what is wrong with it is said before the author's file is looked at, which is not at fault."""
-    normal = config_check.validate(given, "the command line")
+    normal = config_check.validate(given, where)
     for problem in wrong_name(normal["topology.name"]) if "topology.name" in normal else ():
-        raise ConfigError(f"the command line: {problem}")
+        raise ConfigError(f"{where}: {problem}")
     return given
 
 

@@ -96,7 +96,7 @@ MISTAKES = {
     ),
     "{guard}    ardea.run(Words)\n": "ardea.run() takes a topology's class, not <class '__main__.Words'>",
     "{guard}    ardea.run(WordCount, containers=0)\n": "topology.stmgrs",
-    "{guard}    ardea.run(WordCount, logs=['cuont'])\n": "--logs cuont: WordCount has no such component",
+    "{guard}    ardea.run(WordCount, logs=['cuont'])\n": "ardea.run(): logs= cuont: WordCount has no such component",
 }
 
 
