@@ -5,7 +5,7 @@ from __future__ import annotations
 from ardea.errors import ArdeaError, StateError, UserError
 from ardea.plan.names import container_name, container_number
 from ardea.supervision.spec import Policy
-from ardea.supervision.supervisor_state import BACKOFF
+from ardea.supervision.supervisor_state import BACKOFF, SETTLED
 from ardea.testing.containers import REMOVED
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.memory_store import STATE
@@ -23,6 +23,7 @@ class Processes:
         self._world = world
         self._lives: dict[str, int] = {}
         self._starts: dict[str, int] = {}
+        self._since: dict[str, float] = {}
         self._restarting: set[str] = set()
         self._done: set[str] = set()
         self._failures: dict[str, int] = {}
@@ -165,6 +166,7 @@ class Processes:
             world.timeline.at(world.timeline.now + LOOKS_AGAIN, lambda: self._start(name))
             return
         self._starts[name] = self._starts.get(name, 0) + 1
+        self._since[name] = world.timeline.now
         life = self._lives[name] = self._lives.get(name, 0) + 1
         process: Process
         if name == MASTER:
@@ -176,7 +178,8 @@ class Processes:
         world.processes[name] = process
 
     def _restart(self, name: str) -> None:
-        failures = self._failures.get(name, 0)
+        now = self._world.timeline.now
+        failures = 0 if now - self._since.get(name, now) >= SETTLED else self._failures.get(name, 0)
         self._failures[name] = failures + 1
         pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
         self._restarting.add(name)
@@ -192,7 +195,7 @@ class Processes:
             self._restarting.discard(name)
             self._start(name)
 
-        world.timeline.at(world.timeline.now + pause, again)
+        world.timeline.at(now + pause, again)
 
     # --- ends -------------------------------------------------------------------------------------------------
 

@@ -128,6 +128,22 @@ def test_a_killed_process_comes_back(name):
         cluster.run_until(lambda: 2 in cluster.record.acked["words"], 10)
 
 
+def test_a_process_that_has_lived_for_long_comes_back_at_once():
+    """As that of a real supervisor, which counts only restarts in a row."""
+    with Cluster(Fed, config={"topology.spout.wait.ms": 1000}) as cluster:
+        cluster.advance(1)
+        for _ in range(4):
+            cluster.kill("sink-0")
+            cluster.advance(2.5)
+        assert cluster.life("sink-0") == 5
+        cluster.advance(0.5)
+        for life in range(6, 16):
+            cluster.advance(60)
+            cluster.kill("sink-0")
+            cluster.advance(0.5)
+            assert (cluster.life("sink-0"), "sink-0" in cluster.running) == (life, True)
+
+
 def test_an_update_after_one_that_changes_nothing_is_made():
     """Each request is one of its own, though all are of one plan."""
     with Cluster(Fed) as cluster:
