@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 
 from ardea.config import Settings
-from ardea.errors import ArdeaError, ClusterError, NotFound, StateError, UserError
+from ardea.errors import ArdeaError, ClusterError, NotFound, StateError, UserError, is_text, printable
 from ardea.plan.definition import Definition
 from ardea.snapshots.place import Files, files_at
 from ardea.state import StateManager, open_state, paths, topologies
@@ -49,6 +49,9 @@ class Home:
         except (OSError, RuntimeError) as error:  # a name that is too long, or the home of nobody
             reason = error.strerror if isinstance(error, OSError) else error
             raise UserError(f"the state directory {address} cannot be used: {reason}", hint=hint) from error
+        if not is_text(str(self.root)):
+            what = f"the state directory {printable(self.root)} has a name that is no UTF-8"
+            raise UserError(what, hint="--state DIR names another directory")
         if is_file:
             raise UserError(f"the state directory {self.root} is a file", hint=hint)
         if owner not in (os.geteuid(), 0):

@@ -219,6 +219,8 @@ def test_what_is_no_state_directory_is_refused(tmp_path):
         Home(tmp_path / "file")
     with pytest.raises(UserError, match="unknown scheme 'zk' in the state's address zk://host/x"):
         Home("zk://host/x")
+    with pytest.raises(UserError, match=r"the state directory .*/caf\\udce9/state has a name that is no UTF-8"):
+        Home(tmp_path / "caf\udce9" / "state")
     for unusable in ("x" * 300, "~nobody-of-that-name/x"):
         with pytest.raises(UserError, match="cannot be used: ") as refused:
             Home(unusable)
