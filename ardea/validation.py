@@ -22,6 +22,7 @@ from ardea.keyed import KeyedState, keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 from ardea.ready_made import calls_of, problems_of_place
+from ardea.sinks import Sink, TwoPhaseSink
 from ardea.timers import Timers
 from ardea.watermarks import FUTURE, NO_EVENT_TIME, Timestamps, divided, future_of, timed
 
@@ -44,14 +45,14 @@ _EACH = {
     **dict.fromkeys(("snapshot", "restored", "committed"), ("number",)),
     "close": (),
 }
-CALLED: Mapping[ComponentKind, Mapping[str, tuple[str, ...]]] = {
-    "spout": {
+CALLED: Mapping[type, Mapping[str, tuple[str, ...]]] = {
+    Spout: {
         **_EACH,
         **dict.fromkeys(("next_tuple", "idle", "activate", "deactivate"), ()),
         **dict.fromkeys(("ack", "fail", "describe_tup_id"), ("tup_id",)),
         "ack_batch": ("tup_ids",),
     },
-    "bolt": {
+    Bolt: {
         **_EACH,
         **dict.fromkeys(("process", "process_tick"), ("tup",)),
         **dict.fromkeys(("flush", "end_of_input"), ()),
@@ -59,8 +60,10 @@ CALLED: Mapping[ComponentKind, Mapping[str, tuple[str, ...]]] = {
         "process_batch": ("rows",),
         "process_columns": ("columns",),
     },
+    Sink: {"row": ("tup",), "write_batch": ("rows",)},
+    TwoPhaseSink: {"commit": ("mark", "rows"), "disconnect": ()},
 }
-"""The methods that the engine calls, and with what, by position."""
+"""The methods of each base that the engine calls, and with what, by position."""
 
 # Names end up in the names of files (255 bytes), in "split:2", in log lines and on terminals.
 _NAME = re.compile(r"[^\s/\\:,]+")
@@ -124,12 +127,10 @@ def _duplicates(plan: LogicalPlan) -> Iterator[str]:
 
 def _class(component: ComponentPlan) -> Iterator[str]:
     cls, where = component.cls, f"Component: [{component.name}]"
-    if issubclass(cls, Spout) and not overrides(cls, "next_tuple"):
-        yield f"{where}: {cls.__qualname__} has no next_tuple()"
-    ways = ("process", "process_batch", "process_columns")
-    if issubclass(cls, Bolt) and not any(overrides(cls, way) for way in ways):
-        yield f"{where}: {cls.__qualname__} has no process(tup)"
-    for name, arguments in {**CALLED[component.kind], **calls_of(cls)}.items():
+    if missing := _missing(cls):
+        yield f"{where}: {cls.__qualname__} has no {missing}"
+    called = {name: given for base, calls in CALLED.items() if issubclass(cls, base) for name, given in calls.items()}
+    for name, arguments in {**called, **calls_of(cls)}.items():
         if kind := _does_nothing(getattr(cls, name)):
             yield f"{where}: {cls.__qualname__}.{name} is {kind}: called by the engine, it would do nothing"
         if trouble := _takes_other(cls, name, arguments):
@@ -139,6 +140,19 @@ def _class(component: ComponentPlan) -> Iterator[str]:
         inspect.signature(cls).bind()
     except TypeError as error:
         yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {error}"
+
+
+def _missing(cls: type) -> str:
+    """The method that the author has to write, and has not; empty: there is none."""
+    if issubclass(cls, Spout):
+        return "" if overrides(cls, "next_tuple") else "next_tuple()"
+    if overrides(cls, "process_columns"):
+        return ""
+    for base, method in ((TwoPhaseSink, "commit"), (Sink, "write_batch")):
+        calls_it = issubclass(cls, base) and cls.process_batch is base.process_batch
+        if calls_it and getattr(cls, method) is getattr(base, method):
+            return f"{method}({', '.join(CALLED[base][method])})"
+    return "" if overrides(cls, "process") or overrides(cls, "process_batch") else "process(tup)"
 
 
 def _takes_other(cls: type, name: str, arguments: tuple[str, ...]) -> str:

@@ -72,6 +72,16 @@ CASES = {
         "class Yields(Count):\n    def process(self, tup):\n        yield tup\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Yields.spec(inputs=[words])"
     ),
+    "`async def commit` of a sink": (
+        "from ardea import TwoPhaseSink\n"
+        "class Totals(TwoPhaseSink):\n    async def commit(self, mark, rows): pass\n"
+        "class T(Topology):\n    words = Words.spec()\n    count = Totals.spec(inputs=[words])"
+    ),
+    "a `Sink` without `write_batch`": (
+        "from ardea import Sink\n"
+        "class Totals(Sink): pass\n"
+        "class T(Topology):\n    words = Words.spec()\n    count = Totals.spec(inputs=[words])"
+    ),
     "`__init__` with an argument": (
         "class Made(Count):\n    def __init__(self, table): pass\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Made.spec(inputs=[words])"
