@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from ardea.collectors import BoltCollector, NotRunning, SpoutCollector, TupIds, Values
 from ardea.context import TopologyContext
@@ -73,6 +74,24 @@ class Spec:
     __iter__ = None
 
 
+if TYPE_CHECKING:
+    from builtins import classmethod as classmethod_only
+else:
+
+    class classmethod_only(classmethod):  # noqa: N801 -- a decorator
+        """A class method that objects refuse: called on one it would forget what the object was made of."""
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            return super().__get__(None, owner) if instance is None else partial(_refuse_object, owner.__qualname__)
+
+
+def _refuse_object(name: str, *_: Any, **__: Any) -> NoReturn:
+    raise UserError(
+        f"an object of {name} was to be placed in a topology: each task makes its own, by {name}(); write"
+        f" {name}.spec(...), with the arguments in config= or in a subclass"
+    )
+
+
 class Component:
     """What spouts and bolts share.  The engine makes one object a task, without arguments.
 
@@ -98,9 +117,9 @@ class Component:
     logger: logging.Logger = logging.getLogger("ardea")
     watermark: float | None = None
 
-    @classmethod
+    @classmethod_only
     def spec(
-        cls,
+        cls,  # noqa: N805
         name: str | None = None,
         par: int = 1,
         inputs: Inputs | None = None,

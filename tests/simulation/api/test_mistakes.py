@@ -49,6 +49,10 @@ CASES = {
     # classes
     "`words = Words()`": "class T(Topology):\n    words = Words()\n    count = Count.spec(inputs=[words])",
     "`words = Words`": "class T(Topology):\n    words = Words\n    count = Count.spec(inputs=['words'])",
+    '`words = Words("file").spec()`': (
+        "class Words(Words):\n    def __init__(self, path='none'): pass\n"
+        "class T(Topology):\n    words = Words('file').spec()\n    count = Count.spec(inputs=[words])"
+    ),
     "a spout without `next_tuple`": (
         "class Empty(Spout): outputs = ['word']\n"
         "class T(Topology):\n    words = Empty.spec()\n    count = Count.spec(inputs=[words])"

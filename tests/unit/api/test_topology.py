@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology, TopologyBuilder, TopologyError
+from ardea import (
+    Bolt,
+    CustomStreamGrouping,
+    Grouping,
+    Spout,
+    Stream,
+    Topology,
+    TopologyBuilder,
+    TopologyError,
+    UserError,
+)
 from ardea.config import merge
 from ardea.plan import GroupingPlan, InputPlan, Resource, StreamPlan
 from ardea.plan.resource import GIB, MIB
@@ -273,6 +283,23 @@ def test_a_class_is_a_spout_or_a_bolt():
 
     with pytest.raises(TopologyError, match=r"Component: \[both\]: .*Both is both a Spout and a Bolt"):
         type("T", (Topology,), {"both": Both.spec()}).plan()
+
+
+class Above(Count):
+    def __init__(self, threshold=0): ...
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda: Above(5).spec(inputs=["lines"]),
+        lambda: TopologyBuilder("t").add_bolt("above", Above(5), inputs=["lines"]),
+        lambda: TopologyBuilder("t").add_spout("lines", Lines()),
+    ],
+)
+def test_an_object_cannot_be_placed_for_each_task_makes_its_own(place):
+    with pytest.raises(UserError, match=r"an object of (Above|Lines) was to be placed in a topology: each task makes"):
+        place()
 
 
 def test_optional_outputs_add_streams():
