@@ -12,7 +12,7 @@ import msgspec
 from ardea.config import Settings
 from ardea.errors import UserError, printable
 from ardea.keyed import KeyedState
-from ardea.metrics.user import UserMetric
+from ardea.metrics.user import UserMetric, sanitize
 from ardea.plan import GroupingPlan, PhysicalPlan, Resource
 from ardea.tuples import Tuple
 
@@ -122,6 +122,19 @@ def hook_class(name: str) -> type[TaskHook]:
     return found
 
 
+def _exported(where: str, name: Any, metric: Any) -> str:
+    """The name that a metric is exported under; UserError: it is none, or that is no name."""
+    if not isinstance(name, str):
+        raise UserError(f"{where}: the name of a metric is a text, not {name!r}")
+    if not isinstance(metric, UserMetric):
+        what, kind = ("the class", metric) if isinstance(metric, type) else ("an object of", type(metric))
+        raise UserError(
+            f"{where}: register_metric({name!r}, ...) got {what} {kind.__qualname__}",
+            hint="Give a CountMetric(), MultiCountMetric(), AssignableMetric() or ReducedMetric(...).",
+        )
+    return sanitize(name)
+
+
 def _no_executor(_: Callable[[], object]) -> None:
     raise UserError("submit() was called outside of a running topology", hint="Call it from initialize() or later.")
 
@@ -176,6 +189,7 @@ class TopologyContext:
         self.now = now
         self._hooks: list[TaskHook] = []
         self._metrics: dict[str, UserMetric] = {}
+        self._exported: set[str] = set()  # under which names
         self.config = config
         self.topology_id = plan.logical.name if topology_id is None else topology_id
         self.state_address = state_address
@@ -308,6 +322,7 @@ class TopologyContext:
         """For another object of the component, in the same process: hooks and metrics are its own; task data stays."""
         self._hooks.clear()
         self._metrics.clear()
+        self._exported.clear()
         self.rolling_back = False
 
     def keyed_state(
@@ -345,13 +360,17 @@ class TopologyContext:
         collected.
 
         Raises:
-            UserError: the name is taken by another metric of this task.
+            UserError: the name is no text, or is exported as that of another metric of this task is; or it is no
+                metric.
         """
-        if name in self._metrics:
+        where = f"component {self.this_component_id!r}"
+        if (exported := _exported(where, name, metric)) in self._exported:
             raise UserError(
-                f"component {self.this_component_id!r} registers two metrics named {name!r}",
-                hint="Give each metric a name of its own.",
+                f"{where} registers two metrics named {exported!r}",
+                hint="Give each metric a name of its own; characters other than letters, digits, '_', '.', ':', '/'"
+                " and '-' count as '_'.",
             )
+        self._exported.add(exported)
         self._metrics[name] = metric
         return metric
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from ardea.errors import UserError
 from ardea.metrics.series import SERIES, Kind, Scope, Series
 from ardea.metrics.user import MAX_KEYS, OTHER, UserMetric, sanitize
 
@@ -156,21 +155,11 @@ class Registry:
         self._gauges.pop(self._row(name, Kind.GAUGE, labels)[1], None)
 
     def user_metric(self, name: str, metric: UserMetric) -> None:
-        """Exports a user's metric under a name, in which odd characters become ``_``.
+        """Exports a user's metric under a name that no other has, in which odd characters become ``_``.
 
         It goes on from the counts of metrics of that name that are retired, if it is not the last of these itself.
-
-        Raises:
-            UserError: the name is taken.
         """
         name = sanitize(name)
-        if name in self._user:
-            raise UserError(
-                f"component {self.identity.component!r}, task {self.identity.task}: "
-                f"the metric {name!r} is registered already",
-                hint="give each metric of a task its own name; characters other than letters, digits, "
-                "'_', '.', ':', '/' and '-' count as '_'",
-            )
         last, before = self._retired.pop(name, (None, {}))
         if last is metric:
             self._former_counts[name] = before

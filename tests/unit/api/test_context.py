@@ -150,6 +150,27 @@ def test_metrics_are_registered_once():
     assert task.metrics["lines"].counts() == {"": 2}
     with pytest.raises(UserError, match="'split' registers two metrics named 'lines'"):
         task.register_metric("lines", CountMetric())
+    task.renew()
+    assert task.register_metric("lines", count) is count
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "said"),
+    [
+        ("bytes_read", CountMetric(), "'split' registers two metrics named 'bytes_read'"),
+        ("bytes,read", CountMetric(), "'split' registers two metrics named 'bytes_read'"),
+        (7, CountMetric(), "'split': the name of a metric is a text, not 7"),
+        (("lines", "x"), CountMetric(), r"the name of a metric is a text, not \('lines', 'x'\)"),
+        ("n", CountMetric, r"register_metric\('n', ...\) got the class CountMetric"),
+        ("n", 0, r"register_metric\('n', ...\) got an object of int"),
+    ],
+)
+def test_what_cannot_be_exported_is_no_metric(name, metric, said):
+    task = context(4)
+    task.register_metric("bytes read", CountMetric())
+    with pytest.raises(UserError, match=said):
+        task.register_metric(name, metric)
+    assert list(task.metrics) == ["bytes read"]
 
 
 def test_submit_hands_over_to_the_executor():

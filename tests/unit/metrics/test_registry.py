@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.errors import UserError
 from ardea.metrics import (
     SECONDS,
     AssignableMetric,
@@ -225,13 +224,6 @@ def test_keys_of_a_multi_count_are_bounded():
     assert (counts["__other"], counts["5"]) == (50, 2)
 
 
-def test_a_name_registered_twice_is_an_error_that_names_the_task():
-    registry = Registry(TASK)
-    registry.user_metric("a b", CountMetric())
-    with pytest.raises(UserError, match="'count', task 3: the metric 'a_b' is registered already"):
-        registry.user_metric("a_b", CountMetric())
-
-
 def test_a_metric_that_is_retired_has_no_value_and_another_goes_on_from_its_counts():
     """As after a rollback, when another object of the component registers it anew, or does not."""
     registry = Registry(TASK)
@@ -248,8 +240,6 @@ def test_a_metric_that_is_retired_has_no_value_and_another_goes_on_from_its_coun
     registry.user_metric("se en", present)
     present.incr("a", 2)
     assert counters(registry) == counts | {(name, ("se_en", "a")): 5}
-    with pytest.raises(UserError, match="registered already"):
-        registry.user_metric("se en", CountMetric())
 
 
 def test_a_metric_that_outlives_its_object_counts_once():
