@@ -6,6 +6,7 @@
      |    +-- ConfigError     a configuration key or value is wrong
      |    +-- EncodingError   a value cannot travel
      |    +-- UnknownField    a tuple has no field of that name
+     |    +-- Misuse          a component's own method was given what it never takes
      |    +-- UsageError      an option cannot be read, or excludes another
      |    +-- FailedException raised by user code to fail a tuple quietly
      +-- RunFailed            a topology of ``ardea.run`` has not SUCCEEDED
@@ -132,6 +133,12 @@ class UnknownField(UserError, KeyError):  # noqa: N818
 
     def __str__(self) -> str:
         return self.message
+
+
+class Misuse(UserError):  # noqa: N818
+    """A method that a component calls, as ``emit`` or ``ack``, was given what it never takes."""
+
+    certain = True
 
 
 class UsageError(UserError):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ardea.errors import UserError
+from ardea.errors import Misuse, UserError, printable
 from ardea.heron_instance.column_anchors import row_numbers
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import ColumnInput, InputBatch, Int
@@ -73,9 +73,13 @@ class Acking:
     def _may_settle(self, tup: Tuple) -> bool:
         """Whether it is an input that is not settled; one that is counts as a second ack."""
         self._check_thread()
-        if not isinstance(tup._batch, InputBatch):
+        try:
+            batch, index = tup._batch, tup._index
+        except AttributeError:
+            raise _no_tuple(tup) from None
+        if not isinstance(batch, InputBatch):
             return False
-        if settled(tup._batch, tup._index):
+        if settled(batch, index):
             self._instruments.double_acks.value += 1
             return False
         return True
@@ -83,7 +87,10 @@ class Acking:
     def reset_timeout(self, tup: Tuple) -> None:
         """The trees of a tuple have their whole time again; of one that is settled or untracked, nothing happens."""
         self._check_thread()
-        batch, index = tup._batch, tup._index
+        try:
+            batch, index = tup._batch, tup._index
+        except AttributeError:
+            raise _no_tuple(tup) from None
         if isinstance(batch, InputBatch) and batch.tracked and not settled(batch, index):
             self._prolonged[batch, index] = None
 
@@ -236,6 +243,10 @@ class Settled:
     def _roots_of(rows: list[tuple[InputBatch, Int]]) -> U64:
         parts = [batch.roots_of(numbers)[0] for batch, numbers in rows if batch.tracked]
         return distinct(np.sort(np.concatenate(parts))) if parts else NO_IDS
+
+
+def _no_tuple(given: Any) -> Misuse:
+    return Misuse(f"ack(), fail() and reset_timeout() take a tuple that process got, not {printable(given, 200)}")
 
 
 def _each(rows: Iterable[tuple[InputBatch, int]]) -> list[tuple[InputBatch, Int]]:

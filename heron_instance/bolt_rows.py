@@ -9,7 +9,7 @@ from threading import get_ident
 from typing import Any, cast
 
 from ardea.component import Bolt
-from ardea.errors import EncodingError, UserError
+from ardea.errors import EncodingError, Misuse, UserError, printable
 from ardea.heron_instance.acking import Acking, Settled, closed
 from ardea.heron_instance.anchoring import Anchoring, Anchors
 from ardea.heron_instance.buffers import StreamBuffer
@@ -146,16 +146,20 @@ class BoltRows:
             self._task_output.emit_columns(stream, batch, column_anchors, self.overflow)
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
-        for tup in anchors:
-            if closed(tup._batch, tup._index):
-                raise UserError(
-                    f"{self._env.task.name}: emit anchored to tuple {tup.id} of {tup.component}, "
-                    "which is acked or failed already",
-                    hint="set auto_ack = False and ack it after the emit",
-                )
-        if len(anchors) == 1 and anchors[0]._batch is self.batch:
-            return anchors[0]._index
-        return tuple(t for t in anchors if isinstance(t._batch, InputBatch)) or UNANCHORED
+        try:
+            for tup in anchors:
+                if closed(tup._batch, tup._index):
+                    raise UserError(
+                        f"{self._env.task.name}: emit anchored to tuple {tup.id} of {tup.component}, "
+                        "which is acked or failed already",
+                        hint="set auto_ack = False and ack it after the emit",
+                    )
+            if len(anchors) == 1 and anchors[0]._batch is self.batch:
+                return anchors[0]._index
+            return tuple(t for t in anchors if isinstance(t._batch, InputBatch)) or UNANCHORED
+        except (AttributeError, TypeError) as error:
+            what = f"anchors= takes a list of tuples, not {printable(anchors, 200)}"
+            raise Misuse(what, hint="emit(values, anchors=[tup])") from error
 
     # --- output -----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
-from ardea.errors import EncodingError, UserError
+from ardea.errors import EncodingError, Misuse, UserError, printable
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.input_batch import Int
@@ -135,13 +135,16 @@ class TaskOutput:
         """The buffer of a declared stream, noting a change of stream for the order of emission."""
         try:
             buffer = self.buffers[stream]
-        except KeyError:
+        except (KeyError, TypeError):
             raise self._unknown(stream) from None
         if not self.runs or self.runs[-1][0] is not buffer:
             self.runs.append((buffer, len(buffer)))
         return buffer
 
-    def _unknown(self, stream: str) -> UserError:
+    def _unknown(self, stream: Any) -> UserError:
+        if not isinstance(stream, str):
+            what = f"the stream of an emit is a text, not {printable(stream, 200)}"
+            return Misuse(what, hint="emit(values, stream='NAME', anchors=[tup])")
         known = ", ".join(self.buffers) or "none"
         return UserError(
             f"Unknown stream ID: {stream}: component {self.component} declares {known}", hint="declare it in `outputs`"

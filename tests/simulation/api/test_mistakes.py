@@ -153,6 +153,18 @@ CASES = {
         "class Wrong(Words):\n    def next_tuple(self):\n        self.emit(['heron'], stream='late')\n"
         "class T(Topology):\n    words = Wrong.spec()\n    count = Count.spec(inputs=[words])"
     ),
+    "Storm's `emit(tup, [word])`": (
+        "class Wrong(Count):\n    def process(self, tup):\n        self.emit(tup, [tup['word']])\n"
+        "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
+    ),
+    "`anchors=tup` without the list": (
+        "class Wrong(Count):\n    def process(self, tup):\n        self.emit([tup['word'], 1], anchors=tup)\n"
+        "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
+    ),
+    "`ack(tup.id)`": (
+        "class Wrong(Count):\n    def process(self, tup):\n        self.ack(tup.id)\n"
+        "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
+    ),
     "`return [word]` instead of `emit`": (
         "class Wrong(Count):\n    def process(self, tup):\n        return [tup['word'], 1]\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
