@@ -178,12 +178,10 @@ class _Draft:
         where = f"Component: [{name}]"
         config = self._checked(spec.cls.config, where, component=True)
         config |= self._checked(spec.config, where, component=True)
-        if {Spout, Bolt} <= {*spec.cls.__mro__}:  # no further check knows such a thing
-            raise TopologyError(
-                [*self.problems, f"{where}: {spec.cls.__qualname__} is both a Spout and a Bolt"], hint=_HINT
-            )
-        if not issubclass(spec.cls, Spout | Bolt):
-            self.problems.append(f"{where}: {spec.cls.__qualname__} is neither a Spout nor a Bolt")
+        kinds = {Spout, Bolt} & {*spec.cls.__mro__}
+        if len(kinds) != 1:  # no further check knows such a thing
+            which = "both a Spout and a Bolt" if kinds else "neither a Spout nor a Bolt"
+            raise TopologyError([*self.problems, f"{where}: {spec.cls.__qualname__} is {which}"], hint=_HINT)
         if issubclass(spec.cls, Bolt) and not spec.inputs:
             self.problems.append(f"{where} is a bolt without inputs: nothing would reach it")
         streams = self._streams(where, spec.cls.outputs, spec.optional_outputs)

@@ -136,10 +136,8 @@ def _class(component: ComponentPlan) -> Iterator[str]:
         if trouble := _takes_other(cls, name, arguments):
             called = f"{name}({', '.join(arguments)})"
             yield f"{where}: the engine calls {called}, which {cls.__qualname__}.{name} does not take: {trouble}"
-    try:
-        inspect.signature(cls).bind()
-    except TypeError as error:
-        yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {error}"
+    if trouble := _trouble(cls):
+        yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {trouble}"
 
 
 def _missing(cls: type) -> str:
@@ -160,8 +158,13 @@ def _takes_other(cls: type, name: str, arguments: tuple[str, ...]) -> str:
     given = (
         arguments if isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod) else ("self", *arguments)
     )
+    return _trouble(getattr(cls, name), *given)
+
+
+def _trouble(function: Any, *given: str) -> str:
+    """Why it cannot be called with these, by position; empty: it can, as far as can be seen."""
     try:
-        inspect.signature(getattr(cls, name)).bind(*given)
+        inspect.signature(function).bind(*given)
     except ValueError:  # Python has no signature of it
         return ""
     except TypeError as error:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ardea import (
     Bolt,
+    Component,
     CustomStreamGrouping,
     Grouping,
     Spout,
@@ -281,8 +282,23 @@ def test_a_class_is_a_spout_or_a_bolt():
     class Both(Lines, Count):
         pass
 
-    with pytest.raises(TopologyError, match=r"Component: \[both\]: .*Both is both a Spout and a Bolt"):
-        type("T", (Topology,), {"both": Both.spec()}).plan()
+    class Neither(Component):
+        def process(self, tup): ...
+
+    for cls, what in ((Both, "Both is both a Spout and a Bolt"), (Neither, "Neither is neither a Spout nor a Bolt")):
+        with pytest.raises(TopologyError, match=rf"Component: \[c\]: .*{what}"):
+            type("T", (Topology,), {"c": cls.spec()}).plan()
+
+
+def test_a_class_without_a_signature_can_be_a_component():
+    class Totals(Count, dict):
+        pass
+
+    class Summed(Topology):
+        lines = Lines.spec()
+        totals = Totals.spec(inputs=[lines])
+
+    assert Summed.plan()["totals"].cls is Totals
 
 
 class Above(Count):
