@@ -188,6 +188,7 @@ class TopologyContext:
         self.clock = clock
         self.now = now
         self._hooks: list[TaskHook] = []
+        self._hooks_taken = False
         self._metrics: dict[str, UserMetric] = {}
         self._exported: set[str] = set()  # under which names
         self.config = config
@@ -309,7 +310,16 @@ class TopologyContext:
     # What the task can ask for.
 
     def add_task_hook(self, hook: TaskHook) -> None:
-        """Prepares the hook and calls it from now on."""
+        """Prepares the hook, which hears of all that follows ``initialize``.
+
+        Raises:
+            UserError: ``initialize`` is over.
+        """
+        if self._hooks_taken:
+            raise UserError(
+                "add_task_hook() was called too late: the component runs",
+                hint="Call it in initialize(), in every life of the task.",
+            )
         hook.prepare(self.config, self)
         self._hooks.append(hook)
 
@@ -318,9 +328,15 @@ class TopologyContext:
         """The hooks, in the order they were added, which is the order they are called in."""
         return tuple(self._hooks)
 
+    def take_hooks(self) -> tuple[TaskHook, ...]:
+        """The engine's to call, as the component begins: no other is added."""
+        self._hooks_taken = True
+        return self.hooks
+
     def renew(self) -> None:
         """For another object of the component, in the same process: hooks and metrics are its own; task data stays."""
         self._hooks.clear()
+        self._hooks_taken = False
         self._metrics.clear()
         self._exported.clear()
         self.rolling_back = False

@@ -82,8 +82,8 @@ class BoltRunner:
     def begun(self) -> None:
         """As the bolt is now, and with its hooks."""
         hooks = None
-        if self._env.context.hooks:
-            hooks = Hooks(self._env.context.hooks, self._env.task.task, self._env.clock)
+        if added := self._env.context.take_hooks():
+            hooks = Hooks(added, self._env.task.task, self._env.clock)
             self.emitted.hooks = self.emitted.acking.hooks = hooks
             self._many.none_is_plain()
         if self._poison is not None:

@@ -63,7 +63,7 @@ class SpoutRunner:
 
     def begun(self) -> None:
         """As the spout is now, and with its hooks."""
-        if hooks := self._env.context.hooks:
+        if hooks := self._env.context.take_hooks():
             self._settling.hooks = self.emitted.hooks = Hooks(hooks, self._env.task.task, self._env.clock)
             self._none_is_plain()
             self._many.none_is_plain()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 from ardea import Bolt, FailedException, TaskHook, Topology
-from ardea.testing import Cluster, RowsSpout
+from ardea.testing import Cluster, RowsSpout, run
 
 ROWS = [[n] for n in range(20)]
 
@@ -48,3 +50,24 @@ def test_a_bolt_says_there_whether_it_anchors(anchor, way, hooks):
         cluster.advance(3)
         assert sorted(cluster.record.acked["rows"]) == ([] if anchor else list(range(20)))
         assert bool(cluster.record.failed["rows"]) == anchor
+
+
+@pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+def test_hooks_are_added_before_it_is_over(mode):
+    class Late(RowsSpout.of(["n"], ROWS)):
+        def activate(self):
+            self.context.add_task_hook(TaskHook())
+
+        def initialize(self, config, context):
+            super().initialize(config, context)
+            self.context = context
+            context.add_task_hook(TaskHook())
+
+    class Hooked(Topology):
+        config = MappingProxyType({"topology.reliability.mode": mode})
+        rows = Late.spec()
+        fails = Fails.spec(inputs=[rows])
+
+    result = run(Hooked)
+    assert result.state == "FAILED"
+    assert "add_task_hook() was called too late: the component runs" in result.reason
