@@ -9,6 +9,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 
+from ardea.calls import not_made, wrong_calls
 from ardea.config import Settings
 from ardea.errors import UserError, printable
 from ardea.keyed import KeyedState
@@ -103,11 +104,16 @@ class TaskHook:
         """This bolt has failed a tuple."""
 
 
+_TOLD = ("emit", "spout_ack", "spout_fail", "bolt_execute", "bolt_ack", "bolt_fail")
+_CALLED = {"prepare": ("config", "context"), "cleanup": (), **dict.fromkeys(_TOLD, ("info",))}
+
+
 def hook_class(name: str) -> type[TaskHook]:
     """The class that ``module:Class`` names in ``topology.auto.task.hooks``.
 
     Raises:
-        UserError: there is no such module or class, the module cannot be imported, or it is no TaskHook.
+        UserError: there is no such module or class, the module cannot be imported, or it is no TaskHook that can be
+            made and called.
     """
     module_name, _, attribute = name.partition(":")
     try:
@@ -119,6 +125,8 @@ def hook_class(name: str) -> type[TaskHook]:
         raise UserError(f"task hook {name!r} cannot be found: {why}", hint="Write module:Class.") from error
     if not isinstance(found, type) or not issubclass(found, TaskHook):
         raise UserError(f"task hook {name!r} is no class derived from TaskHook")
+    if wrong := [*wrong_calls(found, _CALLED), *not_made(found)]:
+        raise UserError(f"task hook {name!r}: {wrong[0]}")
     return found
 
 
@@ -313,13 +321,15 @@ class TopologyContext:
         """Prepares the hook, which hears of all that follows ``initialize``.
 
         Raises:
-            UserError: ``initialize`` is over.
+            UserError: ``initialize`` is over, or one of its methods cannot be called.
         """
         if self._hooks_taken:
             raise UserError(
                 "add_task_hook() was called too late: the component runs",
                 hint="Call it in initialize(), in every life of the task.",
             )
+        if wrong := [*wrong_calls(hook, _CALLED)]:
+            raise UserError(f"add_task_hook(): {wrong[0]}")
         hook.prepare(self.config, self)
         self._hooks.append(hook)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from ardea.calls import left_out, wrong_calls
 from ardea.context import TopologyContext
 from ardea.plan import GroupingPlan
 
@@ -35,9 +36,21 @@ class CustomStreamGrouping:
     def choose_tasks(self, values: Sequence[Any]) -> Sequence[int]:
         """The tasks that get this row: none, one or several of ``target_tasks``.
 
-        An id which is no target fails the emit.
+        An id that is no target ends the topology as FAILED, when the row is to leave.  In an emit that wants to know
+        the tasks, or is watched by a hook, it raises.
         """
         raise NotImplementedError
+
+
+_CALLED = {"prepare": ("context", "component", "stream", "target_tasks"), "choose_tasks": ("values",)}
+
+
+def problems_of_grouping(grouping: CustomStreamGrouping) -> Iterator[str]:
+    """Why it cannot be asked, a sentence each.  One that is prepared may say the one task there."""
+    base = CustomStreamGrouping
+    if left_out(grouping, base, "choose_tasks") and left_out(grouping, base, "prepare") and grouping.always is None:
+        yield f"{type(grouping).__qualname__} has no choose_tasks(values)"
+    yield from wrong_calls(grouping, _CALLED, may_yield="choose_tasks")
 
 
 class Grouping:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ardea.calls import wrong_calls
 from ardea.component import Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
@@ -26,6 +27,7 @@ TELL = 1.0
 FIRST_WAIT, LONGEST_WAIT = 0.1, 30.0
 ROW_BITS = 20
 T = TypeVar("T")
+_READER = {"read": ("most",), "position": ()}
 
 
 class Patience:
@@ -179,6 +181,7 @@ class PartitionSpout(Spout):
         self._tracks = settings.reliability_mode == "ATLEAST_ONCE" and settings.ackers != 0
         self._most = min(settings.batch_rows, settings.max_spout_pending, 1 << ROW_BITS)
         self._parts = Parts(self.source.at_once, self._begins)
+        self._readers: set[type] = set()
         self._batches: dict[int, Part] = {}  # by number, those with open rows
         self._number = 0  # of the next batch
         self._words = Words(self.source)
@@ -365,7 +368,7 @@ class PartitionSpout(Spout):
         """Rows, and the position after them."""
         try:
             if part.reader is None:
-                part.reader = self.source.open(part.name, part.position)
+                part.reader = self._open(part)
             rows = part.reader.read(self._most)
         except PositionLost as lost:
             at = printable(repr(part.position), 200)
@@ -375,6 +378,15 @@ class PartitionSpout(Spout):
                 hint="Put back what is missing, or submit the topology anew, which begins without positions.",
             ) from lost
         return rows, part.reader.position()
+
+    def _open(self, part: Part) -> PartitionReader:
+        """Of each class of readers the first is looked at."""
+        reader = self.source.open(part.name, part.position)
+        if type(reader) not in self._readers:
+            for problem in wrong_calls(reader, _READER):
+                raise UserError(f"{type(self.source).__name__}.open() returned what is no reader: {problem}")
+            self._readers.add(type(reader))
+        return reader
 
     def _emit(self, part: Part, rows: Any) -> int:
         """Returns how many there are."""

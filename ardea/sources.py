@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import xxhash
 
+from ardea.calls import left_out, wrong_calls
 from ardea.collectors import Values
 from ardea.component import Inputs, Outputs, Spec, Spout
 from ardea.errors import TopologyError
@@ -100,6 +101,29 @@ class Source:
         """
 
 
+_CALLED = {
+    "list_partitions": (),
+    "open": ("partition", "position"),
+    "still_listed": ("partition",),
+    "committed": ("positions",),
+}
+
+
+def _problems(source: Any) -> Iterator[str]:
+    if not isinstance(source, Source):
+        yield f"it reads an object of a class derived from ardea.Source, not {source!r}"
+        return
+    name_of = type(source).__name__
+    for method in ("list_partitions", "open"):
+        if left_out(source, Source, method):
+            yield f"{name_of} has no {method}({', '.join(_CALLED[method])})"
+    yield from wrong_calls(source, _CALLED)
+    if source.every is not None and not source.every > 0:
+        yield f"{name_of}.every is a number of seconds, or None, not {source.every!r}"
+    if source.at_once is not None and not source.at_once > 0:
+        yield f"{name_of}.at_once is a number from 1, or None, not {source.at_once!r}"
+
+
 class SourceSpout:
     """Reads a source: ``SourceSpout(Orders()).spec(par=2)``.  Guarantees and failures: docs/sources.md."""
 
@@ -107,20 +131,10 @@ class SourceSpout:
         """Nothing is opened; ``timestamps``: in place of the source's own.
 
         Raises:
-            TopologyError: it is no source, or one of its attributes is wrong.
+            TopologyError: it is no source, or one of its attributes or methods is wrong.
         """
-        problems = []
-        if not isinstance(source, Source):
-            problems.append(f"it reads an object of a class derived from ardea.Source, not {source!r}")
-        else:
-            if source.every is not None and not source.every > 0:
-                problems.append(f"{type(source).__name__}.every is a number of seconds, or None, not {source.every!r}")
-            if source.at_once is not None and not source.at_once > 0:
-                problems.append(f"{type(source).__name__}.at_once is a number from 1, or None, not {source.at_once!r}")
-        if problems:
-            raise TopologyError(
-                [f"SourceSpout: {problem}" for problem in problems], hint="docs/sources.md says what a source is."
-            )
+        if problems := [f"SourceSpout: {problem}" for problem in _problems(source)]:
+            raise TopologyError(problems, hint="docs/sources.md says what a source is.")
         self.source: Source = source
         self._timestamps = timestamps or source.timestamps
 

@@ -7,17 +7,17 @@ sees all of them at once.  The words are Storm's where Storm has them.
 from __future__ import annotations
 
 import difflib
-import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from ardea.calls import left_out, not_made, wrong_calls
 from ardea.component import Bolt, Spout, overrides
 from ardea.config import Settings
 from ardea.errors import UserError
-from ardea.grouping import CustomStreamGrouping
+from ardea.grouping import CustomStreamGrouping, problems_of_grouping
 from ardea.keyed import KeyedState, keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
@@ -130,14 +130,8 @@ def _class(component: ComponentPlan) -> Iterator[str]:
     if missing := _missing(cls):
         yield f"{where}: {cls.__qualname__} has no {missing}"
     called = {name: given for base, calls in CALLED.items() if issubclass(cls, base) for name, given in calls.items()}
-    for name, arguments in {**called, **calls_of(cls)}.items():
-        if kind := _does_nothing(getattr(cls, name)):
-            yield f"{where}: {cls.__qualname__}.{name} is {kind}: called by the engine, it would do nothing"
-        if trouble := _takes_other(cls, name, arguments):
-            called = f"{name}({', '.join(arguments)})"
-            yield f"{where}: the engine calls {called}, which {cls.__qualname__}.{name} does not take: {trouble}"
-    if trouble := _trouble(cls):
-        yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {trouble}"
+    for problem in (*wrong_calls(cls, {**called, **calls_of(cls)}, may_yield="row"), *not_made(cls)):
+        yield f"{where}: {problem}"
 
 
 def _missing(cls: type) -> str:
@@ -147,36 +141,9 @@ def _missing(cls: type) -> str:
     if overrides(cls, "process_columns"):
         return ""
     for base, method in ((TwoPhaseSink, "commit"), (Sink, "write_batch")):
-        calls_it = issubclass(cls, base) and cls.process_batch is base.process_batch
-        if calls_it and getattr(cls, method) is getattr(base, method):
+        if issubclass(cls, base) and left_out(cls, base, "process_batch") and left_out(cls, base, method):
             return f"{method}({', '.join(CALLED[base][method])})"
     return "" if overrides(cls, "process") or overrides(cls, "process_batch") else "process(tup)"
-
-
-def _takes_other(cls: type, name: str, arguments: tuple[str, ...]) -> str:
-    """Why the method cannot be called so; empty: it can, as far as can be seen."""
-    given = (
-        arguments if isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod) else ("self", *arguments)
-    )
-    return _trouble(getattr(cls, name), *given)
-
-
-def _trouble(function: Any, *given: str) -> str:
-    """Why it cannot be called with these, by position; empty: it can, as far as can be seen."""
-    try:
-        inspect.signature(function).bind(*given)
-    except ValueError:  # Python has no signature of it
-        return ""
-    except TypeError as error:
-        return str(error)
-    return ""
-
-
-def _does_nothing(method: Any) -> str:
-    """Which kind of function it is whose call only makes an object; empty: it is none."""
-    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-        return "async"
-    return "a generator" if inspect.isgeneratorfunction(method) else ""
 
 
 def _streams(component: ComponentPlan) -> Iterator[str]:
@@ -350,6 +317,8 @@ def _grouping(where: str, entry: InputPlan, stream: StreamPlan) -> Iterator[str]
         yield f"{where} by {grouping.kind}, yet the stream is direct: use Grouping.DIRECT"
     if grouping.kind == "custom" and not isinstance(grouping.custom, CustomStreamGrouping):
         yield f"{where} with {grouping.custom!r}, which is no CustomStreamGrouping"
+    elif grouping.kind == "custom":
+        yield from (f"{where} by custom: {problem}" for problem in problems_of_grouping(grouping.custom))
 
 
 def _shape(plan: LogicalPlan) -> Iterator[str]:

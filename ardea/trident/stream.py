@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ardea import units
 from ardea.errors import TopologyError
-from ardea.grouping import CustomStreamGrouping, Grouping
+from ardea.grouping import CustomStreamGrouping, Grouping, problems_of_grouping
 from ardea.plan import GroupingPlan
 from ardea.trident.builtin import Best, Extreme
 from ardea.trident.checks import check_function, check_object
@@ -156,6 +156,8 @@ class Stream:
     def partition(self, grouping: CustomStreamGrouping) -> Stream:
         """The author's own."""
         check_object("partition", grouping, CustomStreamGrouping)
+        if wrong := [*problems_of_grouping(grouping)]:
+            raise TopologyError([f"partition(): {problem}" for problem in wrong])
         return self._partition(Grouping.custom(WithoutHead(grouping)))
 
     # --- whole batches ------------------------------------------------------------------------------------------

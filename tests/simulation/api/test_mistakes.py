@@ -109,6 +109,12 @@ CASES = {
     "`Grouping.fields()` without a field": (
         "class T(Topology):\n    words = Words.spec()\n    count = Count.spec(inputs={words: Grouping.fields()})"
     ),
+    "a custom grouping with Storm's `choose_tasks(self, task_id, values)`": (
+        "from ardea import CustomStreamGrouping\n"
+        "class Chooses(CustomStreamGrouping):\n    def choose_tasks(self, task_id, values): pass\n"
+        "class T(Topology):\n    words = Words.spec()\n"
+        "    count = Count.spec(inputs={words: Grouping.custom(Chooses)})"
+    ),
     "a grouping that is a text": (
         "class T(Topology):\n    words = Words.spec()\n    count = Count.spec(inputs={words: 'fields'})"
     ),

@@ -63,6 +63,12 @@ class NumbersReader:
         self.source.log.append(("close", self.partition))
 
 
+class Whole:
+    def read(self): ...
+
+    def position(self): ...
+
+
 def topology_of(source, *, par=1, bolt=CollectBolt, **config):
     spout = SourceSpout(source).spec("numbers", par=par)
     body = {
@@ -334,6 +340,8 @@ def refused(*_):
         ({"made": lambda *_: None}, "partition p0: read() returned NoneType"),
         ({"made": lambda *_: "rows"}, "partition p0: read() returned str"),
         ({"made": lambda _, rows: rows * 2}, "partition p0: read(10) returned 20 rows"),
+        ({"open": lambda *_: None}, "Numbers.open() returned what is no reader: NoneType has no read(most)"),
+        ({"open": lambda *_: Whole()}, "which Whole.read does not take: too many positional arguments"),
         ({"list_partitions": lambda: "p0"}, "Numbers.list_partitions() returned 'p0': it returns a list of texts"),
         ({"list_partitions": lambda: ["p0", 1]}, "Numbers.list_partitions() returned ['p0', 1]"),
         ({"list_partitions": lambda: ["p0", "caf\udce9"]}, r"has a name that is no UTF-8: caf\udce9"),

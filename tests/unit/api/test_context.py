@@ -113,6 +113,14 @@ def test_hooks_are_prepared_and_kept_in_order():
     assert task.hooks == (one, other)
 
 
+def test_a_hook_is_called_with_what_it_is_told():
+    class Acks(TaskHook):
+        async def bolt_ack(self, info): ...
+
+    with pytest.raises(UserError, match=r"add_task_hook\(\): .*Acks.bolt_ack is async: called by the engine, it would"):
+        context(4).add_task_hook(Acks())
+
+
 def test_hooks_are_named_by_module_and_class():
     assert hook_class("ardea.context:TaskHook") is TaskHook
     for wrong in ("ardea:Nope", "no_such_module:X", "ardea", ":X", ".hooks:W"):
