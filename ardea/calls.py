@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ardea.errors import Misuse
+
 Calls = Mapping[str, tuple[str, ...]]
 """Methods, and with what they are called, by position."""
 
@@ -37,6 +39,19 @@ def left_out(owner: Any, base: type, name: str) -> bool:
     """Whether the method of a class, or of an object, is its base's own."""
     method = getattr(owner, name)
     return getattr(method, "__func__", method) is getattr(base, name)
+
+
+def ran(owner: Any, name: str, returned: object) -> None:
+    """Whether this method of an object has run: what it calls in turn may be async, which no class shows.
+
+    Raises:
+        Misuse: it has only made an object that nobody runs.
+    """
+    if inspect.iscoroutine(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()  # else Python warns, too, that nobody has awaited it
+        method, kind = f"{type(owner).__qualname__}.{name}", type(returned).__name__
+        raise Misuse(f"{method} returned {kind}, which nobody runs: called by the engine, it has done nothing")
 
 
 def _is_unbound(owner: Any, name: str) -> bool:

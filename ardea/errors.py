@@ -6,7 +6,7 @@
      |    +-- ConfigError     a configuration key or value is wrong
      |    +-- EncodingError   a value cannot travel
      |    +-- UnknownField    a tuple has no field of that name
-     |    +-- Misuse          a component's own method was given what it never takes
+     |    +-- Misuse          a component calls the engine, or answers it, as it never should
      |    +-- UsageError      an option cannot be read, or excludes another
      |    +-- FailedException raised by user code to fail a tuple quietly
      +-- RunFailed            a topology of ``ardea.run`` has not SUCCEEDED
@@ -136,7 +136,7 @@ class UnknownField(UserError, KeyError):  # noqa: N818
 
 
 class Misuse(UserError):  # noqa: N818
-    """A method that a component calls, as ``emit`` or ``ack``, was given what it never takes."""
+    """A component calls the engine, or answers it, in a way that is never right."""
 
     certain = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+from ardea.calls import ran
 from ardea.component import Bolt
 from ardea.snapshots.marks import Mark as Mark
 from ardea.tuples import Tuple
@@ -32,7 +33,7 @@ class Sink(Bolt):
     def process_batch(self, rows: Sequence[Tuple]) -> None:
         """Tuples that arrived together."""
         if made := self._made(rows):
-            self.write_batch(made)
+            _write(self, made)
 
     def _made(self, tuples: Sequence[Tuple]) -> list[Row]:
         return [made for made in map(self.row, tuples) if made is not None]
@@ -74,7 +75,8 @@ class TwoPhaseSink(Sink):
 
     def write_batch(self, rows: Sequence[Row]) -> None:
         """In a mode without snapshots."""
-        self.commit(None, rows)
+        commit: Callable[[None, Sequence[Row]], object] = self.commit
+        ran(self, "commit", commit(None, rows))
 
     def process_batch(self, rows: Sequence[Tuple]) -> None:
         """Tuples that arrived together."""
@@ -82,12 +84,17 @@ class TwoPhaseSink(Sink):
         if made and self._keep is not None:
             self._keep(made)
         elif made:
-            self.write_batch(made)
+            _write(self, made)
 
     def close(self) -> None:
         """Without snapshots the connection is the executor's, too."""
         if not self.two_phase:
             self.disconnect()
+
+
+def _write(sink: Sink, rows: Sequence[Row]) -> None:
+    as_written: Callable[[Sequence[Row]], object] = sink.write_batch
+    ran(sink, "write_batch", as_written(rows))
 
 
 def keep_rows(sink: TwoPhaseSink, keep: Callable[[Sequence[Row]], None]) -> None:

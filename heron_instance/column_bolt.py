@@ -12,6 +12,7 @@ from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
+from ardea.heron_instance.row_calls import look
 from ardea.heron_instance.runner import Parts
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows, Misfit, columns_of, fitted, type_of
@@ -29,7 +30,8 @@ class ColumnCalls:
         self._env = parts.env
         self._bolt = cast("Bolt", parts.env.component)
         self._user_code = parts.user_code
-        self._reporter = parts.reporter
+        self._parts, self._reporter = parts, parts.reporter
+        self._looked = False
         self._rows = rows
         self._codec = RowCodec(parts.env.settings.pickle)
         self._hooks: Hooks | None = None
@@ -98,7 +100,7 @@ class ColumnCalls:
         """One call."""
         assert isinstance(batch, ColumnInput)
         self._current = WHOLE_BATCH
-        call: Callable[[ColumnBatch], None] = self._bolt.process_columns
+        call: Callable[[ColumnBatch], None] = self._bolt.process_columns if self._looked else self._looking
         if batch.traces and self._env.tracing is not None:
             call = self._env.tracing.calling(call, batch, start, end)
         try:
@@ -111,6 +113,12 @@ class ColumnCalls:
         finally:
             self._current = UNANCHORED
         return end
+
+    def _looking(self, columns: ColumnBatch) -> None:
+        """``process_columns`` for the first time."""
+        as_written: Callable[[ColumnBatch], object] = self._bolt.process_columns
+        look(self._parts, "process_columns", as_written(columns))
+        self._looked = True
 
     def blamed(self, start: int, end: int) -> range:
         """All."""

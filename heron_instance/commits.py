@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
-from ardea.errors import StateError, printable
+from ardea.calls import ran
+from ardea.errors import Misuse, StateError, printable
 from ardea.heron_instance.intervals import MOST_UNSTORED, Intervals, Storage, Stretch
 from ardea.protocol.wire_pb2 import StateFile
-from ardea.sinks import TwoPhaseSink
+from ardea.sinks import Mark, TwoPhaseSink
 from ardea.snapshots.rows_file import rows_of
 
 MOST_WAITING = 10
@@ -74,6 +75,7 @@ class Commits:
 
         Raises:
             StateError: a file of rows that count is damaged, or gone.
+            Misuse: ``commit`` has returned what would write them.
         """
         due = self.intervals.look(now)
         self._look(now)
@@ -98,6 +100,8 @@ class Commits:
         self._under_way = None
         if self._damage is not None:
             raise self._damage
+        if isinstance(error, Misuse):
+            raise error
         if error is None:
             self.intervals.outside(written)
             self._errors, self._again, self._error = 0, -math.inf, ""
@@ -109,7 +113,9 @@ class Commits:
     # --- on the other thread ----------------------------------------------------------------------------------
 
     def _commit(self, stretches: Sequence[Stretch]) -> None:
-        self._sink.commit(stretches[0].mark, _Rows(self, [s.file for s in stretches if s.file is not None]))
+        rows = _Rows(self, [s.file for s in stretches if s.file is not None])
+        commit: Callable[[Mark, _Rows], object] = self._sink.commit
+        ran(self._sink, "commit", commit(stretches[0].mark, rows))
 
     def rows(self, files: Sequence[StateFile]) -> Iterator[tuple[Any, ...]]:
         """Reads them."""

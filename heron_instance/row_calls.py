@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, Protocol, cast
 
+from ardea.calls import ran
 from ardea.component import Bolt
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.bolt_rows import BoltRows
@@ -58,10 +59,9 @@ class RowCalls:
     """``process``, for one tuple after the other."""
 
     def __init__(self, parts: Parts, rows: BoltRows) -> None:
-        self._env = parts.env
+        self._parts, self._env = parts, parts.env
         self._bolt = cast("Bolt", parts.env.component)
         self._user_code = parts.user_code
-        self._reporter = parts.reporter
         self._rows = rows
         self._codec = RowCodec(parts.env.settings.pickle)
         self._process: Callable[[Tuple], None]
@@ -149,16 +149,12 @@ class RowCalls:
         return process if hooks is None else hooks.process(process)
 
     def _looking(self, usual: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
-        """``process`` for the first slice of time: it warns of a bolt that returns its rows."""
+        """``process`` for the first slice of time: somebody looks at what it returns."""
         as_written: Callable[[Tuple], object] = self._bolt.process
 
         def process(tup: Tuple) -> None:
-            returned = as_written(tup)
+            look(self._parts, "process", as_written(tup))
             self._process = usual
-            if isinstance(returned, list | tuple | dict):
-                what = f"{self._env.task.name}: process() returned {type(returned).__name__}, which nobody reads"
-                self._reporter.error = f"{what}: emit rows with self.emit(...)"
-                self._bolt.logger.warning("%s: emit rows with self.emit(...)", what)
 
         return process
 
@@ -175,7 +171,7 @@ class BatchCalls:
     """``process_batch``."""
 
     def __init__(self, parts: Parts, rows: BoltRows) -> None:
-        self._env = parts.env
+        self._parts, self._env = parts, parts.env
         self._bolt = cast("Bolt", parts.env.component)
         self._user_code = parts.user_code
         self._rows = rows
@@ -211,10 +207,25 @@ class BatchCalls:
 
     def begun(self, hooks: Hooks | None) -> None:
         """Hooks see tuple by tuple."""
-        self._process_batch, self._auto_anchor = self._bolt.process_batch, self._bolt.auto_anchor
+        self._auto_anchor = self._bolt.auto_anchor
+        usual = self._around(self._bolt.process_batch, hooks)
+        self._process_batch = self._around(self._looking(usual), hooks)
         if hooks is not None:
-            self._process_batch = hooks.process_batch(self._process_batch)
             self._none_is_plain()
+
+    @staticmethod
+    def _around(call: Callable[[Sequence[Tuple]], None], hooks: Hooks | None) -> Callable[[Sequence[Tuple]], None]:
+        return call if hooks is None else hooks.process_batch(call)
+
+    def _looking(self, usual: Callable[[Sequence[Tuple]], None]) -> Callable[[Sequence[Tuple]], None]:
+        """``process_batch`` for the first time."""
+        as_written: Callable[[Sequence[Tuple]], object] = self._bolt.process_batch
+
+        def process_batch(rows: Sequence[Tuple]) -> None:
+            look(self._parts, "process_batch", as_written(rows))
+            self._process_batch = usual
+
+        return process_batch
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Rows."""
@@ -246,6 +257,19 @@ class BatchCalls:
 
     def stop(self) -> None:
         """There is one call only."""
+
+
+def look(parts: Parts, method: str, returned: object) -> None:
+    """At what a bolt's method has returned, which nobody reads, in its first calls: rows are warned of.
+
+    Raises:
+        Misuse: the call has done nothing.
+    """
+    ran(parts.env.component, method, returned)
+    if isinstance(returned, list | tuple | dict):
+        what = f"{parts.env.task.name}: {method}() returned {type(returned).__name__}, which nobody reads"
+        parts.reporter.error = f"{what}: emit rows with self.emit(...)"
+        parts.env.component.logger.warning("%s: emit rows with self.emit(...)", what)
 
 
 def read_rows(

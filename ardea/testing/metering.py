@@ -62,10 +62,10 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
         seen(tup)
         return process(tup)
 
-    def metered_all(rows: Sequence[Tuple] | ColumnBatch) -> None:
+    def metered_all(rows: Sequence[Tuple] | ColumnBatch) -> object:
         for tup in _tuples(rows):
             seen(tup)
-        process_all(rows)
+        return process_all(rows)
 
     def timed(name: str, key: Any, at: float) -> None:
         pay()

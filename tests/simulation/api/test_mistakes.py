@@ -171,6 +171,11 @@ CASES = {
         "class Wrong(Count):\n    def process(self, tup):\n        self.ack(tup.id)\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
     ),
+    "`return self.later(tup)`, where `later` is async": (
+        "class Wrong(Count):\n    def process(self, tup):\n        return self.later(tup)\n"
+        "    async def later(self, tup): pass\n"
+        "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
+    ),
     "`return [word]` instead of `emit`": (
         "class Wrong(Count):\n    def process(self, tup):\n        return [tup['word'], 1]\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"

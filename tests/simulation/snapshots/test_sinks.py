@@ -286,3 +286,21 @@ def test_in_other_modes_what_is_refused_comes_again(table):
         cluster.run_until(lambda: cluster.over, 600)
         assert cluster.state == "SUCCEEDED"
         assert len(set(table.rows)) == 240
+
+
+class OnlyMakes(Writes):
+    def commit(self, mark, rows):
+        return (super().commit(mark, [row]) for row in rows)
+
+
+class NeverWritten(Topology):
+    rows = Numbered.spec()
+    sink = OnlyMakes.spec(inputs=[rows])
+
+
+@pytest.mark.parametrize("mode", ["EFFECTIVELY_ONCE", "ATLEAST_ONCE"])
+def test_a_commit_that_only_makes_what_would_write_ends_the_topology(mode):
+    with Cluster(NeverWritten, config={"topology.reliability.mode": mode}) as cluster:
+        cluster.run_until(lambda: cluster.over, 60)
+    assert cluster.state == "FAILED"
+    assert "OnlyMakes.commit returned generator, which nobody runs" in cluster.reason
