@@ -86,10 +86,8 @@ else:
 
 
 def _refuse_object(name: str, *_: Any, **__: Any) -> NoReturn:
-    raise UserError(
-        f"an object of {name} was to be placed in a topology: each task makes its own, by {name}(); write"
-        f" {name}.spec(...), with the arguments in config= or in a subclass"
-    )
+    what = f"an object of {name} was to be placed in a topology: each task makes its own, by {name}(); write"
+    raise UserError(f"{what} {name}.spec(...), with the arguments in config= or in a subclass")
 
 
 class Component:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ardea.errors import TopologyError
+from ardea.grouping import CustomStreamGrouping, problems_of_grouping
 from ardea.trident.operations import Operation
 
 
@@ -20,3 +21,10 @@ def check_object(method: str, given: Any, kind: type, hint: str | None = None) -
     """Raises TopologyError unless it is an object of that class."""
     if not isinstance(given, kind):
         raise TopologyError([f"{method}() takes a {kind.__name__} object, and {given!r} is none"], hint=hint)
+
+
+def check_grouping(method: str, given: Any) -> None:
+    """Raises TopologyError unless it is a custom grouping that can be asked."""
+    check_object(method, given, CustomStreamGrouping)
+    if wrong := [*problems_of_grouping(given)]:
+        raise TopologyError([f"{method}(): {problem}" for problem in wrong])

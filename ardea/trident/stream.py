@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ardea import units
 from ardea.errors import TopologyError
-from ardea.grouping import CustomStreamGrouping, Grouping, problems_of_grouping
+from ardea.grouping import CustomStreamGrouping, Grouping
 from ardea.plan import GroupingPlan
 from ardea.trident.builtin import Best, Extreme
-from ardea.trident.checks import check_function, check_object
+from ardea.trident.checks import check_function, check_grouping, check_object
 from ardea.trident.event_windows import EventWindowConfig
 from ardea.trident.folds import Aggregation, AnyAggregator, Fold, all_combine, combining_fold, fold_of, grouped
 from ardea.trident.graph import Node, PartitionNode, ProcessorNode
@@ -155,9 +155,7 @@ class Stream:
 
     def partition(self, grouping: CustomStreamGrouping) -> Stream:
         """The author's own."""
-        check_object("partition", grouping, CustomStreamGrouping)
-        if wrong := [*problems_of_grouping(grouping)]:
-            raise TopologyError([f"partition(): {problem}" for problem in wrong])
+        check_grouping("partition", grouping)
         return self._partition(Grouping.custom(WithoutHead(grouping)))
 
     # --- whole batches ------------------------------------------------------------------------------------------
