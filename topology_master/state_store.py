@@ -180,7 +180,7 @@ class StateStore:
 
     def listing(self, wanted: WantedListing, done: Callable[[Listing], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        threading.Thread(target=lambda: done(wanted.look(self._files)), name="listing", daemon=True).start()
+        threading.Thread(target=lambda: done(wanted.look(lambda: self._files)), name="listing", daemon=True).start()
 
     def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
         """The plan in force and the one that an update may go back to; the first master writes what was submitted."""

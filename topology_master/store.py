@@ -74,10 +74,10 @@ class WantedListing:
     place: str
     committed: Callable[[], int]
 
-    def look(self, files: Files) -> Listing:
-        """In the topology's store; for a thread that may wait."""
+    def look(self, opened: Callable[[], Files]) -> Listing:
+        """In the topology's store, which is ``opened``; for a thread that may wait."""
         try:
-            committed = committed_in(files, self.topology, self.committed)
+            committed = committed_in(opened(), self.topology, self.committed)
             return Listing(self.request, committed, savepoints_in(self.place, paths.called(self.name)))
         except ArdeaError as error:
             return Listing(self.request, error=error.message)

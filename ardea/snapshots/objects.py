@@ -27,10 +27,11 @@ class Objects:
     """
 
     def __init__(self, uri: str, topology: str = "") -> None:
-        """Reaches for nothing yet.  ``topology``: its own part of the folder; empty: all of it.
+        """``topology``: its own part of the folder; empty: all of it.
 
         Raises:
             UserError: it is none of pyarrow's, or pyarrow is not installed.
+            OSError: the network does not answer: of a bucket without a region, it is asked for that.
         """
         try:
             from pyarrow import fs
@@ -41,7 +42,7 @@ class Objects:
             ) from error
         try:
             system, path = fs.FileSystem.from_uri(uri)
-        except (ValueError, OSError) as error:
+        except ValueError as error:
             raise UserError(
                 f"topology.stateful.storage = {uri!r} cannot be used: {error}",
                 hint="give a folder, or an address that pyarrow.fs.FileSystem.from_uri takes",

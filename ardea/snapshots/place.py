@@ -70,6 +70,7 @@ def files_at(storage: str | None, state: str, topology: str) -> Files:
 
     Raises:
         UserError: it names a place that cannot be used.
+        OSError: it cannot be reached at present.
     """
     check_named(storage, state)
     if storage is None:
@@ -87,6 +88,7 @@ def place_at(address: str) -> Files:
 
     Raises:
         UserError: it cannot be used.
+        OSError: it cannot be reached at present.
     """
     return Folder.at(address) if _is_folder(address) else Objects(address)
 

@@ -219,7 +219,7 @@ class MemoryStore:
 
     def listing(self, wanted: WantedListing, done: Callable[[Listing], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        done(wanted.look(Held(self.files)))
+        done(wanted.look(lambda: Held(self.files)))
 
     def lost(self, definition: Definition) -> None:
         """All of it, and masters that begin anew write down what they were started with."""

@@ -1,6 +1,7 @@
 """Where snapshots are kept: a folder, or a file system of pyarrow; what cannot be used is said in one sentence."""
 
 import contextlib
+import queue
 import sys
 import threading
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ import pytest
 from pyarrow import fs
 
 from ardea.errors import UserError
+from ardea.heron_instance.storage import Storage
 from ardea.snapshots import objects
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.objects import AT_ONCE, Objects
@@ -137,6 +139,26 @@ def test_a_state_manager_that_keeps_no_files_needs_a_place_by_name():
 def test_an_address_of_no_file_system_is_refused(address):
     with pytest.raises(UserError, match=r"topology\.stateful\.storage = .* cannot be used"):
         files_at(address, "file:///state", "words-1")
+
+
+def test_a_store_that_cannot_be_reached_as_it_is_opened_is_opened_by_a_later_call(tmp_path, monkeypatch):
+    """A bucket without a region is asked for it then; a task goes on once the network is there."""
+    answers = [OSError("no network"), OSError("no network"), (fs.LocalFileSystem(), str(tmp_path))]
+
+    def from_uri(_):
+        if isinstance(answer := answers.pop(0), OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=from_uri))
+    storage, said = Storage(lambda: files_at("s3://bucket/folder", "file:///state", "words-1")), queue.SimpleQueue()
+    with pytest.raises(OSError, match="no network"):
+        storage.read("t1/a")
+    for _ in range(2):
+        storage.write("t1/a", [b"content"], said.put)
+    assert isinstance(said.get(timeout=10.0), OSError)
+    assert said.get(timeout=10.0) is None
+    assert storage.read("t1/a") == b"content"
 
 
 def test_without_pyarrow_it_says_what_to_install(monkeypatch):

@@ -17,7 +17,7 @@ from ardea.snapshots.retention import Abandoned
 from ardea.state import Create, Fenced, FileState, Term, paths, records
 from ardea.state.records import ExecutionState, RunState, TimelineRecord, TopologyRecord
 from ardea.topology_master.state_store import StateStore
-from ardea.topology_master.store import Found
+from ardea.topology_master.store import Found, WantedListing
 from tests.process.waiting import eventually
 from tests.unit.topology_master.test_addresses import Meeting
 
@@ -150,6 +150,13 @@ def test_whatever_a_foreign_store_raises_is_heard(state, tmp_path):
     assert said.get(timeout=10.0) == "the store of snapshots cannot be read: ValueError: no such region"
     store.write_file("0.1.manifest", b"", said.put)
     assert said.get(timeout=10.0) == "0.1.manifest cannot be stored: no such region"
+
+
+def test_who_asks_what_is_kept_hears_that_the_store_cannot_be_opened(state, tmp_path):
+    store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), Mock(side_effect=OSError("no network")))
+    said = queue.SimpleQueue()
+    store.listing(WantedListing("r", "words-1", "words", str(tmp_path), lambda: 1), said.put)
+    assert said.get(timeout=10.0).error == "the store of snapshots cannot be read: no network"
 
 
 def test_a_survey_tells_of_the_newest_list_or_of_none(store):
