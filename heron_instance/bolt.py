@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
+from ardea.backends.contract import ScratchError
 from ardea.component import Bolt, install, overrides
 from ardea.errors import FailedException
 from ardea.heron_instance.alarms import Alarms
@@ -243,7 +244,7 @@ class BoltRunner:
             try:
                 return self._calls.run(batch, start, end)
             except Exception as error:
-                if sees_window(self._bolt):
+                if isinstance(error, ScratchError) or sees_window(self._bolt):
                     raise  # not an error of these rows only; nobody would see the windows that are due after it
                 blamed = self._calls.blamed(start, end)
                 self._raised(batch, blamed, error)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.backends.bases import PlainBase
+from ardea.backends.contract import ScratchError
 from ardea.backends.rocksdb import RocksBase
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.test_words import cluster, counted
@@ -41,3 +43,32 @@ def test_a_scratch_that_fails_is_a_rollback_and_is_made_anew(monkeypatch):
         counted(topology, inside.store)
         assert {each: topology.life(each) for each in topology.names} == lives
         assert inside.executor("count-0").env.component.counts.lower.base._backend is not backend
+
+
+class SpoiltBase(PlainBase):
+    def get(self, key, default=None):
+        if key == "w3":
+            raise ScratchError("block 7 of the disk cannot be read")
+        return super().get(key, default)
+
+
+class Spoilt:
+    """Of one word it can never say how often it was counted."""
+
+    def __init__(self, folder):
+        pass
+
+    def base(self, state, keys, ttl, now):
+        return SpoiltBase(keys)
+
+    def close(self):
+        pass
+
+
+def test_a_scratch_that_never_reads_a_key_is_the_end_and_no_row_is_blamed():
+    with cluster(3, state_backend=f"{__name__}:Spoilt") as topology:
+        topology.run_until(lambda: topology.over, 120)
+        assert topology.state == "FAILED"
+        assert topology.reason.startswith("count has ended 4 timelines without a snapshot that counts in between")
+        assert "no single row can be blamed" in topology.reason
+        assert topology.reason.endswith("block 7 of the disk cannot be read")
