@@ -54,8 +54,8 @@ class Commits:
 
     @property
     def oldest(self) -> int:
-        """The lowest number of them; 0: there is none."""
-        return min((stretches[0].mark.number for stretches in self._waiting), default=0)
+        """The lowest number of them, in this topology; 0: there is none."""
+        return min((self.intervals.number_of(stretches[0].mark) for stretches in self._waiting), default=0)
 
     @property
     def why(self) -> str:

@@ -17,6 +17,7 @@ from ardea.protocol.wire_pb2 import StateFile
 from ardea.snapshots.manifest import state_name
 from ardea.snapshots.marks import Mark
 from ardea.snapshots.rows_file import SUFFIX, encode_rows, head_of
+from ardea.snapshots.savepoint import NUMBER
 from ardea.snapshots.state_file import Content
 
 FILE = 16 << 20
@@ -179,6 +180,10 @@ class Intervals:
             if stretch.number <= committed and stretch.file is not None:
                 found.setdefault(stretch.mark, []).append(stretch)
         return list(found.values())
+
+    def number_of(self, mark: Mark) -> int:
+        """In this topology: what another one has left in a savepoint is of the snapshot that this one began from."""
+        return mark.number if mark.topology == self._owner.topology else NUMBER
 
     def outside(self, stretches: Iterable[Stretch]) -> None:
         """Their rows are there to stay."""

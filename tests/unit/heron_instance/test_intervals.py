@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ardea.heron_instance import intervals
+from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.intervals import Intervals
+from ardea.protocol.wire_pb2 import SnapshotReport, StateFile
 from ardea.snapshots.marks import Mark
 from ardea.snapshots.rows_file import mark_of, rows_of
+from ardea.snapshots.savepoint import NUMBER
+from ardea.topology_master.sink_figures import SinkFigures
 
 
 class Store:
@@ -24,6 +28,9 @@ class Store:
         if error is None:
             self.files[file] = content
         done(error)
+
+    def aside(self, function, done):
+        """A database that never answers."""
 
 
 @pytest.fixture
@@ -70,3 +77,17 @@ def test_a_snapshot_is_whole_once_all_its_rows_are_stored(kept, store):
     assert [list(rows_of(store.files[name], name)) for name in names] == [[("a",)], [("b",)]]
     assert {mark_of(store.files[name], name) for name in names} == {Mark("t-1", "sink", 2, 6)}
     assert kept.unstored == 0
+
+
+@pytest.mark.parametrize(("topology", "seconds"), [("t-1", 80.0), ("former-1", 100.0)])
+def test_what_a_savepoint_had_is_as_old_as_the_topology_that_began_from_it(kept, store, topology, seconds):
+    """The number of the interval is the former topology's, and may be above all that this one ever has."""
+    kept.restored(StateFile(name="t0/0.1/1-1.rows"), Mark(topology, "sink", 0, (5 << 32) + 7))
+    commits, figures = Commits(None, kept, store), SinkFigures()
+    commits.advance(0.0, NUMBER)
+    for number, now in ((NUMBER, 100.0), ((1 << 32) + 1, 110.0), ((5 << 32) + 8, 120.0)):
+        figures.committed(number, now)
+    figures.heard(1, SnapshotReport(timeline=1, unwritten=commits.waiting, oldest=commits.oldest))
+    [sink] = figures.status(str, 200.0)
+    assert (sink.intervals, sink.seconds) == (1, seconds)
+    assert list(figures.troubles(str, 10.0, 200.0, 0.0))
