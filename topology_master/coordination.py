@@ -35,6 +35,10 @@ LOOKS_EVERY = 0.02
 class Topology(Protocol):
     """The master, as far as snapshots concern it."""
 
+    @property
+    def came_up(self) -> bool:
+        """Whether every task has reported at least once, to any master."""
+
     def undeclared(self) -> None:
         """See :meth:`ardea.topology_master.snapshots.Outside.undeclared`."""
 
@@ -230,7 +234,7 @@ class Coordination:
 
     def _look(self, survey: Survey, now: float) -> float:
         """In the store, where there is no record; returns when to look again."""
-        found = survey.look(now, works=self.snapshots.works)
+        found = survey.look(now, works=self.snapshots.works or self._topology.came_up)
         if isinstance(found, str):
             self._topology.fail(found)
         elif found is not None:

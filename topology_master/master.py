@@ -390,6 +390,11 @@ class Master:
         return "" if self.coordination is None else self.coordination.begins
 
     @property
+    def came_up(self) -> bool:
+        """See :class:`ardea.topology_master.coordination.Topology`."""
+        return self.execution.came_up
+
+    @property
     def silent_tasks(self) -> list[str]:
         """Tasks that have not reported yet; nobody waits for those of a topology that was never active."""
         tasks = self.admissions.plan.tasks

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from ardea.errors import ArdeaError, NotFound
+from ardea.errors import NotFound
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.kept import Listing
 from ardea.snapshots.manifest import Manifest
-from ardea.snapshots.place import Files, check, place_at
+from ardea.snapshots.place import Files, place_at
 from ardea.snapshots.retention import Abandoned, superfluous
 from ardea.snapshots.savepoint import Savepoint, save
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
@@ -94,17 +94,14 @@ class StateStore:
         path, data = paths.timeline(self._topology), records.encode(record)
         return Set(path, data, self._state.get(path).version) if self._state.exists(path) else Create(path, data)
 
-    def survey(self, beginning: Beginning | None, done: Callable[[Found | str], None]) -> None:
+    def survey(self, beginning: Beginning | None, done: Callable[[Found | Exception], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
 
         def look() -> None:
             try:
-                check(self._files)
                 found = Found.of(self._files, beginning)
-            except ArdeaError as error:
-                done("; ".join(filter(None, (error.message, error.hint))))
             except Exception as error:  # whatever the client of a foreign store raises: nobody else would hear of it
-                done(f"the store of snapshots cannot be read: {type(error).__name__}: {error}")
+                done(error)
             else:
                 done(found)
 

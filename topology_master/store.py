@@ -11,7 +11,7 @@ from ardea.plan.definition import Definition
 from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.kept import Listing, committed_in, savepoints_in
 from ardea.snapshots.manifest import Manifest
-from ardea.snapshots.place import Files
+from ardea.snapshots.place import Files, check
 from ardea.snapshots.retention import Abandoned
 from ardea.snapshots.savepoint import Savepoint
 from ardea.snapshots.survey import newest
@@ -51,14 +51,17 @@ class Found(NamedTuple):
     def of(cls, files: Files, beginning: Beginning | None) -> Found:
         """What is found there, or was made; for a thread that may wait.
 
+        Where nothing is found, the store is tried first.
+
         Raises:
-            ArdeaError: the store is damaged, or the topology cannot begin from its savepoint.
-            OSError: a file cannot be read or written.
+            ArdeaError: the store is damaged, or does not work, or the topology cannot begin from its savepoint.
+            OSError: a file cannot be read.
         """
         manifest = newest(files)
-        if manifest is not None or beginning is None:
+        if manifest is not None:
             return cls(manifest)
-        return cls(beginning.copy(files), begins=True)
+        check(files)
+        return cls(None) if beginning is None else cls(beginning.copy(files), begins=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,11 @@ class Store(Protocol):
     def begin_timeline(self, record: TimelineRecord) -> None:
         """In its place: a timeline begins, or a snapshot counts."""
 
-    def survey(self, beginning: Beginning | None, done: Callable[[Found | str], None]) -> None:
-        """Begins to try the store of snapshots; ``done`` hears of the newest in it, or why it cannot be used.
+    def survey(self, beginning: Beginning | None, done: Callable[[Found | Exception], None]) -> None:
+        """Begins to look into the store of snapshots; ``done`` hears of the newest in it, or of an error.
 
-        ``beginning``: what is copied there if there is none.
+        An ArdeaError lasts; with any other one the store may answer another time.  ``beginning``: what is copied there
+        if there is none.
         """
 
     def forget_timeline(self) -> None:

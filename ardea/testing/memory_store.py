@@ -147,14 +147,18 @@ class MemoryStore:
         self._record = record
         self.records.append(record)
 
-    def survey(self, beginning: Beginning | None, done: Callable[[Found | str], None]) -> None:
+    def survey(self, beginning: Beginning | None, done: Callable[[Found | Exception], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
 
         def look() -> None:
             try:
-                done(Found.of(Held(self.files), beginning))
-            except ArdeaError as error:
-                done(error.message)
+                if self.unreadable:
+                    raise OSError("no answer")
+                found = Found.of(Held(self.files), beginning)
+            except (ArdeaError, OSError) as error:
+                done(error)
+            else:
+                done(found)
 
         if beginning is None:
             look()

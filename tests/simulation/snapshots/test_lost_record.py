@@ -67,6 +67,28 @@ def test_a_store_that_is_lost_with_it_ends_the_topology():
         assert (running.state, running.reason) == ("FAILED", f"{LOST} of snapshots, and the store has none either")
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_while_the_store_answers_with_errors_rows_flow_and_then_it_goes_on_from_the_newest_snapshot(killed):
+    """Also where the next master asks the store before a manager has told it what the state has lost."""
+    with cluster() as running:
+        store = Inside(running).store
+        running.run_until(lambda: min(positions(store)) > 100, 60)
+        before = store.records[-1]
+        store.unreadable = True
+        running.lose_state()
+        if killed:
+            running.kill("master")
+        running.advance(30.0)
+        assert (running.state, store.records[-1]) == ("RUNNING", before)
+        assert Inside(running).master.begins.endswith(" cannot be read: OSError: no answer")
+        assert [Inside(running).executor(f"words-{n}").env.component.position for n in range(2)] == [MOST, MOST]
+        store.unreadable = False
+        running.run_until(lambda: store.records[-1].timeline > before.timeline, 60)
+        assert store.records[-1].restore >= before.committed
+        running.run_until(lambda: all_counted(store), 120)
+        assert check(store) == [MOST, MOST]
+
+
 def chaos(seed):
     """Lost once or twice, with masters, managers and containers that die about then."""
     dice = random.Random(f"lost record {seed}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea import Topology
+from ardea.errors import UserError
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
@@ -14,6 +15,7 @@ from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.memory_store import MemoryStore
 from ardea.topology_master.coordination import Coordination
+from ardea.topology_master.store import Found
 from ardea.topology_master.updates import plan_of
 
 
@@ -39,6 +41,8 @@ def definition() -> Definition:
 
 class Heard:
     """A coordinator whose manager has registered."""
+
+    came_up = False
 
     def __init__(self, definition, store=MemoryStore):
         self.plan, self.orders = plan_of(definition), Orders()
@@ -133,6 +137,52 @@ def test_a_topology_that_works_waits_for_its_store_as_long_as_it_takes(definitio
     heard.store.answer()
     heard.coordination.tick(10_001.0)
     assert (heard.coordination.begins, heard.troubles(10_001.0)) == ("", [])
+
+
+class Answering(MemoryStore):
+    """As often as it is asked, and each time with this."""
+
+    said: Found | Exception = OSError("no answer")
+
+    def survey(self, beginning, done):
+        done(self.said)
+
+
+ERRS = "the store of snapshots beside the state cannot be read: OSError: no answer"
+
+
+def test_a_topology_whose_store_answers_with_errors_asks_it_again_and_fails_if_it_never_came_up(definition):
+    """For some seconds it may be one that the state has forgotten, and of which managers have not told yet."""
+    heard = Heard(definition, Answering)
+    for now in range(10):
+        heard.coordination.tick(float(now))
+        assert heard.coordination.begins == ERRS
+    assert heard.troubles(9.0) == [("snapshots", 1000.0, ERRS)]
+    assert heard.failed == []
+    heard.coordination.tick(10.0)
+    assert heard.failed == [(f"{ERRS} after 10 s", "")]
+
+
+def test_a_topology_that_had_come_up_goes_on_once_its_store_answers_without_an_error(definition):
+    heard = Heard(definition, Answering)
+    heard.came_up = True
+    for now in (0.0, 1_000.0, 1_000.1):
+        heard.coordination.tick(now)
+    assert (heard.failed, heard.coordination.begins) == ([], ERRS)
+    heard.store.said = Found(None)
+    heard.coordination.tick(1_002.0)
+    heard.coordination.tick(1_002.1)
+    assert (heard.failed, heard.coordination.begins, heard.troubles(1_002.1)) == ([], "", [])
+
+
+def test_what_is_wrong_with_a_store_for_good_ends_a_topology_at_once(definition):
+    class Wrong(Answering):
+        said = UserError("nothing can be kept there", hint="name another place")
+
+    heard = Heard(definition, Wrong)
+    heard.came_up = True
+    heard.coordination.tick(0.0)
+    assert heard.failed == [("nothing can be kept there; name another place", "")]
 
 
 class Tidied(MemoryStore):

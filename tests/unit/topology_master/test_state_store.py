@@ -11,8 +11,9 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
+from ardea.errors import UserError
 from ardea.snapshots.folder import Folder
-from ardea.snapshots.manifest import File, Manifest, Part, manifest_name, state_name
+from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, state_name
 from ardea.snapshots.retention import Abandoned
 from ardea.state import Create, Fenced, FileState, Term, paths, records
 from ardea.state.records import ExecutionState, RunState, TimelineRecord, TopologyRecord
@@ -147,7 +148,7 @@ def test_whatever_a_foreign_store_raises_is_heard(state, tmp_path):
     store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: Odd(tmp_path))
     said = queue.SimpleQueue()
     store.survey(None, said.put)
-    assert said.get(timeout=10.0) == "the store of snapshots cannot be read: ValueError: no such region"
+    assert repr(said.get(timeout=10.0)) == "ValueError('no such region')"
     store.write_file("0.1.manifest", b"", said.put)
     assert said.get(timeout=10.0) == "0.1.manifest cannot be stored: no such region"
 
@@ -163,3 +164,21 @@ def test_a_survey_tells_of_the_newest_list_or_of_none(store):
     said = queue.SimpleQueue()
     store.survey(None, said.put)
     assert said.get(timeout=10.0) == Found(None)
+
+
+class Full(Folder):
+    def write(self, name, content):
+        raise OSError("no space left on device")
+
+
+def test_a_store_is_tried_only_where_nothing_is_found_in_it(state, tmp_path):
+    """What is there is good to go on from, though nothing more can be written at present."""
+    store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: Full(tmp_path / "snapshots"))
+    said = queue.SimpleQueue()
+    store.survey(None, said.put)
+    with pytest.raises(UserError, match="a file could not be written: no space left on device"):
+        raise said.get(timeout=10.0)
+    manifest = Manifest(number=5, timeline=1, parts={})
+    Folder(tmp_path / "snapshots").write(manifest_name(5), [encode_manifest(manifest)])
+    store.survey(None, said.put)
+    assert said.get(timeout=10.0) == Found(manifest)
