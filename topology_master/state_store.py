@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -33,7 +33,7 @@ class StateStore:
         """``opened`` opens the store of snapshots, which a mode without snapshots does not need."""
         self._state, self._topology, self._term, self._opened = state, topology, term, opened
         self._retention = threading.Lock()  # of the next two
-        self._rule: Callable[[Iterable[str]], list[str]] | None = None  # which files are to be deleted next
+        self._wanted: Callable[[], None] | None = None  # what is to be deleted next
         self._retaining = False  # whether a thread does
 
     @functools.cached_property
@@ -128,32 +128,32 @@ class StateStore:
 
     def retain(self, committed: Manifest) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        self._delete(lambda names: superfluous(names, committed))
+        self._delete(lambda: self._files.delete(superfluous(self._files.names(), committed), over=True))
 
     def tidy(self, abandoned: Abandoned) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        self._delete(abandoned.superfluous)
+        self._delete(lambda: self._files.delete(abandoned.superfluous(self._files.names())))
 
-    def _delete(self, rule: Callable[[Iterable[str]], list[str]]) -> None:
+    def _delete(self, wanted: Callable[[], None]) -> None:
         with self._retention:
-            self._rule = rule
+            self._wanted = wanted
             if not self._retaining:
                 threading.Thread(target=self._retain, name="retention", daemon=True).start()
                 self._retaining = True  # not where the machine has no room for a thread
 
     def _retain(self) -> None:
-        """By the newest rule, until there is no newer one: in a slow store they may come faster than files go."""
-        while (rule := self._next_rule()) is not None:
+        """What was wanted last, until that is done: in a slow store wishes may come faster than files go."""
+        while (wanted := self._next()) is not None:
             try:
-                self._files.delete(rule(self._files.names()))
+                wanted()
             except BaseException as error:  # as in a survey; a thread that ended by it would count as one that deletes
                 log.warning("files that no snapshot needs cannot be deleted yet: %s: %s", type(error).__name__, error)
 
-    def _next_rule(self) -> Callable[[Iterable[str]], list[str]] | None:
+    def _next(self) -> Callable[[], None] | None:
         with self._retention:
-            rule, self._rule = self._rule, None
-            self._retaining = rule is not None
-            return rule
+            wanted, self._wanted = self._wanted, None
+            self._retaining = wanted is not None
+            return wanted
 
     def save(
         self,

@@ -68,12 +68,8 @@ class Folder:
             for name in files
         ]
 
-    def delete(self, names: Iterable[str]) -> None:
-        """Those that are there, and folders that hold nothing any more.
-
-        Raises:
-            OSError: one could not be deleted.
-        """
+    def delete(self, names: Iterable[str], *, over: bool = False) -> None:  # noqa: ARG002
+        """See :meth:`ardea.snapshots.place.Files.delete`: a folder into which something has come cannot be deleted."""
         for name in names:
             place = self._path / name
             place.unlink(missing_ok=True)

@@ -75,13 +75,13 @@ class Objects:
         known = self._system.get_file_info(selector)
         return [each.path[len(self._root) + 1 :] for each in known if each.type is fs.FileType.File]
 
-    def delete(self, names: Iterable[str]) -> None:
-        """See :meth:`ardea.snapshots.place.Files.delete`."""
+    def delete(self, names: Iterable[str], *, over: bool = False) -> None:
+        """See :meth:`ardea.snapshots.place.Files.delete`: a file that is on its way is in no list of a folder."""
         gone = list(names)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="delete") as pool:
             for start in range(0, len(gone), AT_ONCE):  # a process that ends waits for these few only
                 list(pool.map(self._delete_file, gone[start : start + AT_ONCE]))
-        folders = {str(folder) for name in gone for folder in PurePosixPath(name).parents[:-1]}
+        folders = {str(folder) for name in gone for folder in PurePosixPath(name).parents[:-1] if over}
         for folder in sorted(folders, key=len, reverse=True):
             self._delete_if_empty(f"{self._root}/{folder}")
 

@@ -28,8 +28,11 @@ class Files(Protocol):
             OSError: they cannot be listed.
         """
 
-    def delete(self, names: Iterable[str]) -> None:
+    def delete(self, names: Iterable[str], *, over: bool = False) -> None:
         """Those that are there, and folders that hold nothing any more.
+
+        ``over``: nobody writes into these folders any more.  Else they stay where none can be deleted unless with what
+        has come into it meanwhile.
 
         Raises:
             OSError: one could not be deleted.

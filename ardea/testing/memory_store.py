@@ -64,7 +64,7 @@ class Held:
         """All."""
         self._files.clear()
 
-    def delete(self, names: Iterable[str]) -> None:
+    def delete(self, names: Iterable[str], *, over: bool = False) -> None:  # noqa: ARG002
         """Those that are there."""
         for name in names:
             self._files.pop(name, None)

@@ -39,7 +39,7 @@ def test_a_bucket_keeps_what_was_written_and_nothing_else(address):
         files.write(name, [b"con", b"tent"])
     assert sorted(files.names()) == ["0.1.manifest", "t1/0.1/1-1.base", "t1/0.1/2-1.base"]
     assert files.read("t1/0.1/1-1.base") == b"content"
-    files.delete(["t1/0.1/1-1.base", "t1/0.1/2-1.base"])
+    files.delete(["t1/0.1/1-1.base", "t1/0.1/2-1.base"], over=True)
     assert files.names() == ["0.1.manifest"]
     system, path = fs.FileSystem.from_uri(address)
     left = [each.path for each in system.get_file_info(fs.FileSelector(path, recursive=True))]

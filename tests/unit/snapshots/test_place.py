@@ -36,7 +36,7 @@ def test_what_was_written_is_listed_read_and_deleted(files, tmp_path):
     assert files.read("t1/0.1/1-1.base") == b"content"
     assert (files.read("t1/0.1/1-1.base", 3), files.read("t1/0.1/1-1.base", 100)) == (b"con", b"content")
     assert list(files.parts("t1/0.1/1-1.base", 3)) == [b"con", b"ten", b"t"]
-    files.delete(["t1/0.1/1-1.base", "0.1.manifest", "t9/none"])
+    files.delete(["t1/0.1/1-1.base", "0.1.manifest", "t9/none"], over=True)
     assert files.names() == ["t1/0.2/1-1.delta"]
     assert not (tmp_path / "words-1" / "t1" / "0.1").exists()
     with pytest.raises(FileNotFoundError):
@@ -90,6 +90,32 @@ def test_files_are_deleted_many_at_a_time_and_one_that_is_gone_meanwhile_is_as_g
     names = [f"t1/0.1/{number}-1.base" for number in range(3 * AT_ONCE)]
     objects.delete(names)
     assert sorted(objects._system.asked) == sorted(f"{tmp_path}/words-1/{name}" for name in names)
+
+
+class Bucket:
+    """What is in a folder of it has come there since the folder was listed: it was on its way."""
+
+    type_name = "s3"
+
+    def __init__(self):
+        self._system = fs.LocalFileSystem()
+
+    def __getattr__(self, name):
+        return getattr(self._system, name)
+
+    def get_file_info(self, what):
+        of_a_folder = isinstance(what, fs.FileSelector) and not what.recursive
+        return [] if of_a_folder else self._system.get_file_info(what)
+
+
+def test_a_file_that_comes_into_a_folder_as_it_is_emptied_stays(tmp_path):
+    """To delete a folder of a bucket is to delete whatever is in it by then."""
+    objects = Objects(f"file://{tmp_path}", "words-1")
+    for name in ("t1/0.1/1-1.base", "t1/0.1/2-1.base"):
+        objects.write(name, [b"content"])
+    objects._system = Bucket()
+    objects.delete(["t1/0.1/1-1.base"])
+    assert objects.names() == ["t1/0.1/2-1.base"]
 
 
 def test_a_place_that_works_is_left_as_it_was(files):
