@@ -24,6 +24,7 @@ FORMAT = 1
 NUMBER = 1
 """0.1, of a term that no master has."""
 _PREFIX = state_name(0, NUMBER, "")
+_TOO_LATE = "it took too long to copy"
 KINDS = {
     Kind.ONE: "TaskState",
     Kind.PUT: "KeyedState",
@@ -120,7 +121,7 @@ def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, want
         target: where to.
         savepoint: its manifest is the snapshot's own.
         anew: whether what the same request has left in ``target`` is replaced, as rows have flowed since.
-        wanted: asked before each file, ``savepoint.json`` among them; False: nobody waits for it any more.
+        wanted: asked before each file, and after ``savepoint.json``; False: nobody waits for it any more.
 
     Raises:
         Conflict: ``target`` has a savepoint already, or other files.
@@ -155,7 +156,17 @@ def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, want
     except BaseException:
         target.delete(names.values())
         raise
+    if not wanted():
+        _withdraw(target, stored)
+        raise StateError(_TOO_LATE)
     return stored
+
+
+def _withdraw(target: Files, savepoint: Savepoint) -> None:
+    """Nobody is told of it; another one, which was finished there since, stays."""
+    if read(target) == savepoint:
+        target.delete([DESCRIPTION])
+    target.delete(savepoint.manifest.names)
 
 
 def _former(target: Files) -> Savepoint | None:
@@ -175,7 +186,7 @@ def _is_begun(name: str) -> bool:
 
 def _check_wanted(wanted: Callable[[], bool]) -> None:
     if not wanted():
-        raise StateError("it took too long to copy")
+        raise StateError(_TOO_LATE)
 
 
 def _renamed(manifest: Manifest, names: dict[str, str]) -> Manifest:

@@ -183,10 +183,10 @@ def test_of_a_file_larger_than_memory_two_reads_are_held_and_no_piece_as_a_whole
     assert Read.held == 0 < Read.most <= 3, "the third is being read"
 
 
-@pytest.mark.parametrize("files", [2, 3])
-def test_nobody_waits_any_more(folder, files):
-    """Nor for the description, once all files are copied."""
-    looks = iter([True] * files + [False])
+@pytest.mark.parametrize("written", [2, 3, 4])
+def test_nobody_waits_any_more(folder, written):
+    """Nor for the description, once all files are copied, nor when that is there, too."""
+    looks = iter([True] * written + [False])
     with pytest.raises(StateError, match="it took too long to copy"):
         saved(folder, wanted=lambda: next(looks))
     assert folder.names() == []
@@ -210,6 +210,21 @@ def test_one_that_was_given_up_and_wakes_leaves_the_next_one_in_the_same_folder_
     assert read(folder).request == "s"
     assert copied(folder) == list(CONTENT.values())
     assert len(folder.names()) == 4
+
+
+def test_one_that_is_refused_as_it_is_finished_leaves_the_description_of_the_next_one_alone(folder):
+    looks = []
+
+    def wanted():
+        looks.append(1)
+        if len(looks) == 5:  # after the description
+            folder.write(DESCRIPTION, [encode(replace(read(folder), request="s"))])
+        return len(looks) < 5
+
+    with pytest.raises(StateError, match="it took too long to copy"):
+        saved(folder, wanted=wanted)
+    assert read(folder).request == "s"
+    assert folder.names() == [DESCRIPTION]
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -1, -20])
