@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -44,7 +45,8 @@ class Folder:
         """
         place = self._path / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside = place.with_name(f"{place.name}.{os.getpid()}{PART}")
+        # Another process may write the same file, with the same pid in another pod.
+        beside = place.with_name(f"{place.name}.{secrets.token_hex(4)}{PART}")
         try:
             with beside.open("wb") as file:
                 file.writelines(content)

@@ -180,6 +180,20 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["t1"]
 
 
+def test_two_may_write_the_same_file_and_it_is_whole_whoever_ends_first(tmp_path):
+    """As two masters do that copy one savepoint; in two pods they may have the same pid."""
+    folder, seen = Folder(tmp_path), []
+
+    def content():
+        yield b"con"
+        folder.write("a", [b"con", b"tent"])
+        seen.append(folder.read("a"))
+        yield b"tent"
+
+    folder.write("a", content())
+    assert (seen, folder.read("a"), folder.names()) == ([b"content"], b"content", ["a"])
+
+
 def test_what_is_deleted_leaves_no_empty_folder(tmp_path):
     folder = Folder(tmp_path)
     for name in ("t1/0.1/1-1.base", "t1/0.2/1-1.delta", "t2/0.3/1-1.delta", "0.1.manifest"):
