@@ -165,13 +165,20 @@ class SpoutRunner:
             return math.inf
         if asking.finished:
             time.source.finished()
-        waits = lifecycle.active and not (lifecycle.draining or lifecycle.hold or self._env.output.held)
+        waits = self._emits and lifecycle.active
+        waits = waits and not (lifecycle.draining or lifecycle.hold or self._env.output.held)
         return time.tell(now, self.emitted, waits=waits and now >= self._paused_until and self._open.budget(now) > 0)
+
+    @property
+    def _emits(self) -> bool:
+        """Whether there is a snapshot that all could go back to from what it emits now."""
+        snapshots = self._env.snapshots
+        return snapshots is None or snapshots.timeline.emits
 
     def _emit(self, now: float) -> float:
         """What failed before, and more, as far as that is allowed; returns when there may be more."""
         lifecycle = self._lifecycle
-        if self._env.snapshots is not None and not self._env.snapshots.timeline.emits:
+        if not self._emits:
             return math.inf
         if not lifecycle.active or now < self._paused_until:
             return self._paused_until if now < self._paused_until else math.inf

@@ -71,7 +71,7 @@ class SpoutTime:
         self._env = env
         self.now = env.context.now
         self._spout = spout
-        self._looked = env.clock()
+        self._looked = math.inf  # at no turn yet: what was before the first one is no silence
         component = env.plan.logical[env.task.component]
         field = spout.timestamps.field
         self._places = {
@@ -105,7 +105,7 @@ class SpoutTime:
 
     def tell(self, now: float, emitted: Emitted, *, waits: bool) -> float:
         """What is new; ``waits``: it is the source that has nothing, and not the topology that wants nothing."""
-        source, elapsed, self._looked = self.source, now - self._looked, now
+        source, elapsed, self._looked = self.source, max(0.0, now - self._looked), now
         if waits:
             source.waited(elapsed)
         if source.counts.ahead and not self._warned:
