@@ -13,6 +13,7 @@ from ardea.watermarks import MOST, Timestamps
 from ardea.windows.kinds import MICROS
 
 _PER_UNIT = {"s": MICROS, "ms": 1000, "us": 1}
+_NAT = np.iinfo(np.int64).min
 _OF_NUMBERS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
 
@@ -24,7 +25,7 @@ def micros(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], 
             whole = np.array(stamps, dtype=np.int64)
         except OverflowError:
             return _one_by_one(stamps, unit)
-        return _whole(whole, unit)
+        return _whole(whole, unit.unit)
     if kinds == {float}:
         return _floating(np.array(stamps), unit)
     return _one_by_one(stamps, unit)
@@ -33,26 +34,33 @@ def micros(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], 
 def micros_of_column(column: Any, unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """As :func:`micros`, of an Arrow array."""
     types = arrow().types
+    if types.is_timestamp(column.type):
+        return _times(column.to_numpy(zero_copy_only=False).view(np.int64), column.type.unit)
     if column.null_count or not (types.is_integer(column.type) or types.is_floating(column.type)):
-        if types.is_timestamp(column.type) and not column.null_count:
-            whole = column.cast(arrow().timestamp("us", column.type.tz), safe=False).cast(arrow().int64())
-            return whole.to_numpy(zero_copy_only=False), np.array([], dtype=np.intp)
         return micros(values_of(column), unit)
     found = column.to_numpy(zero_copy_only=False)
     if found.dtype.kind == "f":
         return _floating(found, unit)
     if found.dtype == np.uint64 and np.any(found > np.iinfo(np.int64).max):
         return micros(found.tolist(), unit)
-    return _whole(found, unit)
+    return _whole(found, unit.unit)
 
 
-def _whole(whole: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    whole = whole.astype(np.int64)
-    per = _PER_UNIT.get(unit.unit)
+def _whole(whole: NDArray[Any], unit: str) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    whole = whole.astype(np.int64, copy=False)
+    per = _PER_UNIT.get(unit)
     if per is None:  # nanoseconds
         return whole // 1000, np.array([], dtype=np.intp)
     most = MOST // per
+    if whole.min(initial=0) >= -most and whole.max(initial=0) <= most:
+        return whole * per, np.array([], dtype=np.intp)
     return np.clip(whole, -most, most) * per, np.flatnonzero((whole > most) | (whole < -most))
+
+
+def _times(whole: NDArray[np.int64], unit: str) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Of Arrow's times as NumPy has them, where null is NaT."""
+    found, none = _whole(whole, unit)
+    return found, none if unit != "ns" else np.flatnonzero(whole == _NAT)
 
 
 def _floating(numbers: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

@@ -237,6 +237,16 @@ def test_large_numbers_are_the_same_stamps_in_rows_and_in_columns(unit):
     assert (rows.tolist(), none.tolist()) == (columns.tolist(), nor.tolist())
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_that_no_clock_has_are_no_stamps(unit):
+    """As databases have infinity; all nanoseconds are times of this world but the least, which is NumPy's NaT."""
+    column = pa.array([7, 2**63 - 1, -(2**63), None, -1], pa.timestamp(unit))
+    found, none = micros_of_column(column, Timestamps("at"))
+    assert none.tolist() == ([2, 3] if unit == "ns" else [1, 2, 3])
+    per = {"s": 10**6, "ms": 1000, "us": 1, "ns": 0.001}[unit]
+    assert [found[0], found[4]] == [math.floor(7 * per), math.floor(-per)]
+
+
 def test_a_stamp_before_all_clocks_is_none_and_stops_nobody():
     rows_of = RowsSpout.of(Moved.outputs, [("a", -1e305), ("a", 1.0), ("a", 2.0)])
 
