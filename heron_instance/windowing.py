@@ -148,8 +148,9 @@ class Windowing:
 
     def add_columns(self, columns: ColumnBatch) -> None:
         """As :meth:`add`, where nothing has to look at a single row."""
+        numbers = np.arange(len(columns))  # of the rows in their message
         if columns.component in self._partial:
-            columns, parts = _columns_apart(columns)
+            columns, parts, numbers = _columns_apart(columns)
             self._add_parts(parts)
             if not len(columns):
                 return
@@ -160,16 +161,16 @@ class Windowing:
         else:
             stamps, none = micros_of_column(columns[kind.on], kind.stamps)
             if len(none):
-                self._late(_rows_of(batch, none), "unstamped")
+                self._late_columns(batch.take(arrow().array(none)), numbers[none], "unstamped")
                 there = np.delete(np.arange(len(columns)), none)
                 keyed = Keyed(keyed.keys, keyed.places[there])
-                batch, stamps = batch.take(arrow().array(there)), stamps[there]
+                batch, stamps, numbers = batch.take(arrow().array(there)), stamps[there], numbers[there]
         panes = self._open
         assert isinstance(panes, Panes)
         if len(stamps):
             late = panes.add_columns(keyed, stamps, batch, time)
             if late:
-                self._late(_rows_of(batch, late), "late")
+                self._late_columns(batch.take(arrow().array(late)), numbers[late], "late")
             if self._every is not None:
                 self._expect_early([keyed.keys[place] for place in keyed.places], stamps, time)
             self._see_all(self._open.at_once())
@@ -180,12 +181,21 @@ class Windowing:
         return self._bolt.windows.reads_columns
 
     def _late(self, rows: Rows, why: str) -> None:
-        if why == "late":
-            self._counts.late += len(rows)
-        else:
-            self._counts.unstamped += len(rows)
+        self._refused(len(rows), why)
         if self._tells_late:
             self._bolt.emit_many(rows, stream=LATE)
+
+    def _late_columns(self, batch: Any, numbers: Any, why: str) -> None:
+        """As columns: Python need not have a value for what stands there."""
+        self._refused(len(numbers), why)
+        if self._tells_late:
+            self._bolt.emit_batch(batch, LATE, numbers if self._bolt.auto_anchor else ())
+
+    def _refused(self, rows: int, why: str) -> None:
+        if why == "late":
+            self._counts.late += rows
+        else:
+            self._counts.unstamped += rows
 
     def _expect_early(self, keys: Sequence[Any], stamps: Any, time: float) -> None:
         assert self._every is not None
@@ -259,20 +269,17 @@ class Windowing:
             self._bolt._ready_sees = False
 
 
-def _rows_of(batch: Any, places: Any) -> Rows:
-    return rows_of(batch.take(arrow().array(places)))
-
-
 def _apart(rows: TupleBatch) -> tuple[TupleBatch, TupleBatch]:
     """Rows that are one, without the field of parts, and those that stand for several."""
     single, several = apart(rows.rows)
     return TupleBatch(single, WithoutPart(rows._batch)), TupleBatch(several, rows._batch)
 
 
-def _columns_apart(columns: ColumnBatch) -> tuple[ColumnBatch, TupleBatch]:
-    """Likewise."""
+def _columns_apart(columns: ColumnBatch) -> tuple[ColumnBatch, TupleBatch, Any]:
+    """Likewise, and which rows are one."""
     batch = columns.batch
     single = batch.column(batch.num_columns - 1).is_null()
     several = rows_of(batch.filter(arrow().compute.invert(single)))
     rest = batch.filter(single).select(range(batch.num_columns - 1))
-    return ColumnBatch(rest, WithoutPart(columns._batch)), TupleBatch(several, columns._batch)
+    numbers = np.flatnonzero(single.to_numpy(zero_copy_only=False))
+    return ColumnBatch(rest, WithoutPart(columns._batch)), TupleBatch(several, columns._batch), numbers
