@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from types import MappingProxyType
@@ -149,8 +150,11 @@ class PartialWindows(ReadyMade, Bolt):
     # --- both -------------------------------------------------------------------------------------------------
 
     def _together(self, keys: NDArray[np.intp], stamps: NDArray[np.int64], unstamped: NDArray[np.intp]) -> Together:
-        """Of rows that are on time, whatever the reader has heard: its watermark is not ahead of this one."""
-        fit = np.ones(len(stamps), dtype=bool) if self.watermark is None else stamps >= self.watermark * MICROS
+        """Of rows that are on time for the reader, too: its watermark is not ahead of this one, if there is one.
+
+        A task of a new life has none, and none that an update adds, where its readers may have gone on.
+        """
+        fit = stamps >= (math.inf if self.watermark is None else self.watermark * MICROS)
         fit[unstamped] = False
         return together(keys, self._kind.panes(stamps), stamps, fit)
 
