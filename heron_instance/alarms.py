@@ -31,7 +31,10 @@ class TickBatch:
 
 
 class Alarms:
-    """Of one task.  Ticks come so many seconds apart (None: there are none), and none while the task rests."""
+    """Of one task.  Ticks come so many seconds apart (None: there are none), and none while the task rests.
+
+    ``overdue``: whether timers of the clock are left that were due when the task began: rows come after these.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._env = parts, parts.env
@@ -44,11 +47,19 @@ class Alarms:
         self._rested = False  # whether the task was at rest before
         self._ticks = 0
         self._next_tick = math.inf
+        self._began = -math.inf  # by the clock of timers
+        self.overdue = False
 
     def begin(self, now: float) -> None:
-        """The first tick comes after as long."""
-        if self._every and self._next_tick is math.inf:
+        """The component is initialised, and has its state back; the first tick comes after as long."""
+        if self._every:
             self._next_tick = now + self._every
+        self._began = self._env.context.now()
+        self.overdue = self._left()
+
+    def _left(self) -> bool:
+        timers = self._env.states.timers
+        return timers is not None and not self._event and timers.next <= self._began
 
     def next(self, now: float) -> float:
         """When there is something to do, by the executor's clock."""
@@ -104,6 +115,7 @@ class Alarms:
         until = env.clock() + part
         waited = self._waits
         self._call_timers(until)
+        self.overdue = self.overdue and self._left()
         if self.windows is not None and self.windows.wait() <= 0:
             self._works()
             if not rows_wait or env.clock() >= self._gives_way:

@@ -90,6 +90,7 @@ class BoltRunner:
         if self._poison is not None:
             self._poison.look()
         self._calls.begun(hooks)
+        self._alarms.begin(self._env.clock())
         self._begun = True
         self._arrivals.go_on()
 
@@ -143,7 +144,7 @@ class BoltRunner:
         while (
             self.emitted.batch is None
             and self._begun
-            and not self._waits_outside
+            and not (self._waits_outside or self._alarms.overdue)
             and (arrived := self._arrivals.next()) is not None
         ):
             if isinstance(arrived, Aligned):
@@ -186,7 +187,6 @@ class BoltRunner:
         """Timers, a chunk of the current batch, ticks, flushes, markers."""
         env, emitted, sending = self._env, self.emitted, self._parts.sending
         markers = self._parts.reporter.markers
-        self._alarms.begin(now)
         if env.snapshots is not None:
             self._arrivals.look(env.snapshots)
             if self._poison is not None and self._begun and self._poison.look():

@@ -75,6 +75,7 @@ class Ring(Bolt):
 
     def initialize(self, config, context):
         self._now = context.now
+        self.began = context.now()
         self.called = []
 
     def process(self, tup):
@@ -155,8 +156,9 @@ def test_timers_and_typed_values_are_part_of_each_snapshot(seed):
         check_all(cluster)
 
 
-def test_timers_that_are_overdue_are_called_first_once_and_in_their_order():
-    with Cluster(EffectivelyOnce(Rung), config=CONFIG, cost=COST) as cluster:
+@pytest.mark.parametrize("seconds", [0.0, 0.003], ids=["at once", "in several turns"])
+def test_timers_that_are_overdue_are_called_first_once_and_in_their_order(seconds):
+    with Cluster(EffectivelyOnce(Rung), config=CONFIG, cost={**COST, "ring": seconds}) as cluster:
         cluster.advance(3.0)
         rings = [f"ring-{index}" for index in range(2)]
         cluster.run_until(lambda: all(cluster.task(name, Ring).timers.next < cluster.time + 0.05 for name in rings))
@@ -166,8 +168,9 @@ def test_timers_that_are_overdue_are_called_first_once_and_in_their_order():
         for name in rings:
             called = cluster.task(name, Ring).called
             overdue = called[: called.index("row")]
-            assert len(overdue) > 1
+            assert len(overdue) > 5
             assert overdue == sorted(overdue)
+            assert all(at == "row" or at > cluster.task(name, Ring).began for at in called[len(overdue) :])
         check_all(cluster)
 
 
