@@ -205,7 +205,8 @@ class PartitionSpout(Spout):
         self._share(context)
         # Until they are listed, nothing has ended, and time stands still: older partitions may come.
         self._listed, self._next_list = False, -math.inf
-        self._begins("")
+        if self._time is not None:
+            self._time.unknown()
         for part in self._parts:
             if not self._owns(part.name):
                 self._forget(part)
@@ -300,7 +301,7 @@ class PartitionSpout(Spout):
         return set(names)
 
     def _begins(self, name: str) -> None:
-        """Time goes on no further than in that one, from now on; ``""``: than now, until all are known."""
+        """Time goes on no further than in that one, from now on."""
         if self._time is not None:
             self._time.add(name)
 

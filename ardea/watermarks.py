@@ -224,6 +224,11 @@ class SourceTime:
         self._newest.pop(partition, None)
         self._since.pop(partition, None)
 
+    def unknown(self) -> None:
+        """There may be others, with rows; until all are :meth:`known` time goes on no further, and nobody rests."""
+        self.add("")
+        self.unreadable("")
+
     def known(self) -> None:
         """Those that were added are all of the task's; what a snapshot knows of others is other tasks'."""
         self.remove("")

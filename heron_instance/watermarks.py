@@ -133,7 +133,7 @@ class SpoutTime:
     def _await_partitions(self) -> None:
         """Until they are known, there may be rows."""
         if self._spout._has_partitions:
-            self.source.unreadable("")
+            self.source.unknown()
 
     def saved(self) -> list[Any]:
         """For a snapshot: what was told, which nobody forgets, and the newest stamps."""

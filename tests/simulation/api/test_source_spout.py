@@ -234,7 +234,7 @@ class Task:
         self.task = SourceSpout(source, timestamps=Timestamps("n")).spec("numbers").cls()
         self.task.positions = [*positions]
         install(self.task, "numbers", self)
-        self.task._time = SourceTime(Timestamps("n"), lambda: 0.0, StampCounts())
+        self.task._time = self.time = SourceTime(Timestamps("n", idle_after=5.0), lambda: 0.0, StampCounts())
         self.context = SimpleNamespace(this_component_id="numbers", this_task_index=0, clock=lambda: self.now)
         self.context.register_metric = lambda _, metric: metric
         self.context.component_tasks = lambda _: range(tasks)
@@ -286,9 +286,21 @@ def test_after_an_update_nothing_has_ended_before_the_partitions_are_listed_agai
     source.names = ["p11", "p12"]
     task.update(2)
     task.reads(2)
-    assert (source.opened(), task.finished, task.task._time.idle) == (["p11"], False, False)
+    assert (source.opened(), task.finished, task.time.idle) == (["p11"], False, False)
     task.reads()
     assert (source.opened(), task.finished) == (["p11", "p12"], True)
+
+
+def test_after_an_update_the_task_is_not_idle_before_the_partitions_are_listed_again():
+    """For as long as they cannot be: there may be rows in those that it does not know."""
+    task = Task(Numbers("p11", "p12"), 2)
+    task.reads(1)
+    task.update(1)
+    task.time.waited(60.0)
+    task.reads(1)
+    assert not task.time.idle
+    task.reads()
+    assert (task.finished, task.time.idle) == (True, True)
 
 
 @pytest.mark.parametrize("later", [False, True], ids=["at once", "in a later life of the task"])
