@@ -343,6 +343,8 @@ def _ends(stamps: Any) -> tuple[Any, Any]:
 def stamps_of(rows: Any, place: int) -> Any:
     """The values of a field of rows, or of a record batch, as :meth:`SourceTime.emits` takes them."""
     if hasattr(rows, "num_rows"):
+        if place >= rows.num_columns:  # it will be refused
+            return []
         array = rows.column(place).to_numpy(zero_copy_only=False)
         return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
     try:

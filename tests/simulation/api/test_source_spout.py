@@ -344,6 +344,10 @@ def refused(*_):
     raise ConfigError("no such user")
 
 
+def narrow(*_):
+    return pa.record_batch({"partition": ["p0"]})
+
+
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
@@ -354,6 +358,8 @@ def refused(*_):
         ({"made": lambda _, rows: rows * 2}, "partition p0: read(10) returned 20 rows"),
         ({"open": lambda *_: None}, "Numbers.open() returned what is no reader: NoneType has no read(most)"),
         ({"open": lambda *_: Whole()}, "which Whole.read does not take: too many positional arguments"),
+        ({"made": narrow}, "a batch has 1 columns, the stream declares 2"),
+        ({"made": narrow, "timestamps": Timestamps("n")}, "a batch has 1 columns, the stream declares 2"),
         ({"list_partitions": lambda: "p0"}, "Numbers.list_partitions() returned 'p0': it returns a list of texts"),
         ({"list_partitions": lambda: ["p0", 1]}, "Numbers.list_partitions() returned ['p0', 1]"),
         ({"list_partitions": lambda: ["p0", "caf\udce9"]}, r"has a name that is no UTF-8: caf\udce9"),
