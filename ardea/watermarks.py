@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from ardea.errors import EncodingError, UserError
 from ardea.plan import ComponentPlan, LogicalPlan, StreamPlan
+from ardea.protocol.arrow import arrow
 from ardea.units import duration
 
 K = TypeVar("K", bound=Hashable)
@@ -345,12 +346,18 @@ def stamps_of(rows: Any, place: int) -> Any:
     if hasattr(rows, "num_rows"):
         if place >= rows.num_columns:  # it will be refused
             return []
-        array = rows.column(place).to_numpy(zero_copy_only=False)
-        return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
+        return _stamps_of_column(rows.column(place))
     try:
         return [row[place] for row in rows]
     except (IndexError, KeyError, TypeError):  # rows that will be refused
         return []
+
+
+def _stamps_of_column(column: Any) -> Any:
+    if column.null_count and arrow().types.is_integer(column.type):
+        return column.to_pylist()  # NumPy would make doubles of them
+    array = column.to_numpy(zero_copy_only=False)
+    return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
 
 
 def timed(plan: LogicalPlan) -> frozenset[str]:

@@ -279,6 +279,15 @@ def test_columns_of_texts_have_no_stamps():
     assert (time.watermark, time.counts.none) == (NEVER, 6)
 
 
+@pytest.mark.parametrize("type_", ["int64", "uint64"])
+def test_whole_numbers_beside_a_null_are_what_they_are(type_):
+    """As a double this one is rounded up, and beyond what the windows take it for."""
+    arrow = pytest.importorskip("pyarrow")
+    time = source("a", now=2e9, unit="ns")
+    time.emits("a", stamps_of(arrow.record_batch({"at": arrow.array([1_700_000_039_999_999_999, None], type_)}), 0))
+    assert (time.watermark, time.counts.none) == (1_700_000_039.999999, 1)
+
+
 def test_rows_that_will_be_refused_have_no_stamps():
     arrow = pytest.importorskip("pyarrow")
     assert stamps_of(arrow.record_batch([arrow.array([1, 2])], ["n"]), 1) == []
