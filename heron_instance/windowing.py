@@ -240,7 +240,9 @@ class Windowing:
         began = self._env.clock()
         with self._user_code:
             keys = self._step(time, self._most)
-        per_key = (self._env.clock() - began) / max(1, keys)
+        if not keys:
+            return  # what was deleted says nothing of that code
+        per_key = (self._env.clock() - began) / keys
         fits = AT_ONCE if per_key <= 0 else max(1, int(STEP / per_key))
         self._most = min(AT_ONCE, 2 * self._most, fits)
 
