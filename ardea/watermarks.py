@@ -26,6 +26,7 @@ FUTURE = "future"
 """The stream of a spout for rows whose stamps are further ahead than ``max_ahead``."""
 NO_EVENT_TIME = "no spout that it reads says by timestamps= which time its rows have"
 _EARLIEST = -MOST / 1e6
+_PYTHONS = frozenset({"<M8[s]", "<M8[ms]", "<M8[us]"})  # NumPy's times that become datetimes, if they have one
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -357,7 +358,8 @@ def _stamps_of_column(column: Any) -> Any:
     if column.null_count and arrow().types.is_integer(column.type):
         return column.to_pylist()  # NumPy would make doubles of them
     array = column.to_numpy(zero_copy_only=False)
-    return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
+    fine = array.dtype.kind == "M" and array.dtype.str not in _PYTHONS
+    return array.astype("datetime64[us]") if fine else array
 
 
 def timed(plan: LogicalPlan) -> frozenset[str]:

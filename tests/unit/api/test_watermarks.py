@@ -279,6 +279,14 @@ def test_columns_of_texts_have_no_stamps():
     assert (time.watermark, time.counts.none) == (NEVER, 6)
 
 
+@pytest.mark.parametrize(("unit", "watermark"), [("s", 7.0), ("ms", 0.007), ("us", 7e-6)])
+def test_times_of_columns_that_no_clock_has_are_ahead(unit, watermark):
+    arrow = pytest.importorskip("pyarrow")
+    time = source("a")
+    time.emits("a", stamps_of(arrow.record_batch({"at": arrow.array([7, 2**62], arrow.timestamp(unit))}), 0))
+    assert (time.watermark, time.counts.ahead) == (watermark, 1)
+
+
 @pytest.mark.parametrize("type_", ["int64", "uint64"])
 def test_whole_numbers_beside_a_null_are_what_they_are(type_):
     """As a double this one is rounded up, and beyond what the windows take it for."""
