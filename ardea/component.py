@@ -177,9 +177,10 @@ class Component:
         """In that mode: the snapshot counts, and whatever came before it is never emitted again."""
 
     def close(self) -> None:
-        """Called last, when the topology ends or is told to stop; not when the process is killed.
+        """Called last, when the topology ends or the process is told to stop; not when the process is killed.
 
-        Behind the end nothing can be emitted: such rows count as given up.
+        The context's ``topology_over`` says which it is.  Behind the end nothing can be emitted: such rows count as
+        given up.
         """
 
 

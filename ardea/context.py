@@ -158,9 +158,11 @@ class TopologyContext:
     empty in ``ardea.testing``, and ``state_credential`` what opens it, if that is not the environment's; for components
     with ``topology.state.access``.  ``task_data`` is a dict of the author's, empty at first, for what the component and
     its hooks share.  ``rolling_back``: ``close()`` is called because all go back to a snapshot; another object of the
-    class goes on in this process, with the same ``task_data``.  ``clock()`` gives steady seconds and ``now()`` those
-    since 1970; both are simulated in ``ardea.testing``.  ``continue_trace(tup_id, traceparent)``: the row that is
-    emitted next with this id goes on with a trace from outside; None: nothing is traced (docs/tracing.md).
+    class goes on in this process, with the same ``task_data``.  ``topology_over``: ``close()`` is called because the
+    topology has ended, or was killed; else the process is only told to stop, and another one takes its place, as with
+    ``ardea restart`` and after most updates: what that one will need has to stay.  ``clock()`` gives steady seconds and
+    ``now()`` those since 1970; both are simulated in ``ardea.testing``.  ``continue_trace(tup_id, traceparent)``: the
+    row that is emitted next with this id goes on with a trace from outside; None: nothing is traced (docs/tracing.md).
     """
 
     def __init__(
@@ -204,7 +206,7 @@ class TopologyContext:
         self.state_address = state_address
         self.state_credential = state_credential
         self.task_data: dict[str, Any] = {}
-        self.rolling_back = False
+        self.rolling_back = self.topology_over = False
         self.add_state: Callable[[KeyedState], MutableMapping[Any, Any]] = _no_states
         self.continue_trace: Callable[[Any, str], None] | None = None
 

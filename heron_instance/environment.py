@@ -65,7 +65,7 @@ class Output(Protocol):
 
 @dataclass(slots=True)
 class Environment:
-    """All that an executor works with."""
+    """All that an executor works with.  ``over``: whether the order to exit has come, as the topology is over."""
 
     plan: PhysicalPlan
     task: TaskPlan
@@ -85,6 +85,7 @@ class Environment:
     observer: Observer = field(default_factory=Observer)
     snapshots: TaskSnapshots | None = None
     backend: Opened | None = None
+    over: Callable[[], bool] = lambda: False
     states: States = field(init=False)
     commits: Commits | None = field(init=False, default=None)
 

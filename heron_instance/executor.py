@@ -275,7 +275,7 @@ class Executor:
         """Closes the component, once; what it raises ends the process, unless another object goes on."""
         self.env.context.rolling_back = self.rolled_back
         try:
-            self.lifecycle.close()
+            self.lifecycle.close(over=self.env.over())
         except Exception as error:
             if not self.rolled_back:
                 raise

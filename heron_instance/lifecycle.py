@@ -46,10 +46,11 @@ class Lifecycle:
         self.came_up = True
         env.states.complete()
 
-    def close(self) -> None:
-        """Closes the component, once."""
+    def close(self, *, over: bool) -> None:
+        """Closes the component, once; ``over``: the topology is."""
         if self.running:
             self.closed = True
+            self._env.context.topology_over = over
             self._env.component.close()
             if self._env.commits is not None:
                 self._env.commits.close()

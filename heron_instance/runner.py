@@ -68,7 +68,7 @@ class Parts:
     def over(self, emitted: Emitted) -> None:
         """Nothing is left to do."""
         self.reporter.markers.closed = True
-        self.lifecycle.close()
+        self.lifecycle.close(over=True)
         emitted.flush_rows()
         self.reporter.report()
 

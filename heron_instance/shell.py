@@ -92,7 +92,7 @@ class Shell:
         self.snapshots = TaskSnapshots(task, life, outside) if settings.remembers else None
         self._backend = backend
         self._logical, self._epoch = logical, definition.epoch
-        self._started = False
+        self._started = self._over = False
         hello = Hello(
             protocol=PROTOCOL,
             topology=definition.topology,
@@ -130,6 +130,7 @@ class Shell:
         """A message for the executor."""
         order = Order.FromString(frames[0]) if header.kind == ORDER else None
         if order is not None and order.kind == EXIT:
+            self._over = True  # before the executor hears that it is to end
             self._outside.exit()
         elif order is not None and order.HasField("inspect"):
             self._outside.inspect(order)  # an executor in a long call takes nothing from the queue
@@ -199,6 +200,7 @@ class Shell:
             tracing=tracing,
             observer=observer or Observer(),
             backend=self._backend,
+            over=lambda: self._over,
         )
 
     def renewed(self, env: Environment) -> Environment:

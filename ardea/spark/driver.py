@@ -142,8 +142,9 @@ class Driver(Bolt):
         """Publishes what has been reported since, and looks whether the job has ended."""
         try:
             self._go_on()
-        except ArdeaError:
-            self.discard()
+        except ArdeaError:  # the topology fails
+            self.release()
+            self.remove_staged()
             raise
 
     def _go_on(self) -> None:
@@ -164,20 +165,21 @@ class Driver(Bolt):
         self.work = None
 
     def close(self) -> None:
-        """Ends Spark and removes what is staged: the topology is over, unless all go back to a snapshot."""
+        """Ends Spark, unless all go back to a snapshot.  What is staged goes only with the topology."""
         if self._context.rolling_back:
             self._context.task_data[DRIVER] = self
             return
         if self._begun is not None:
             self._begun.end()
-        self.discard()
+        self.release()
+        if self._context.topology_over:
+            self.remove_staged()
 
-    def discard(self) -> None:
-        """Ends; what is staged is not needed any more."""
+    def release(self) -> None:
+        """Serves and publishes nothing any more; what is staged stays, for the next driver."""
         if self._depot is not None:
             self._depot.close()
         self._index.close()
-        self.remove_staged()
 
     def remove_staged(self) -> None:
         """All at once: a spout task that writes its progress meanwhile would keep the folder there."""

@@ -195,10 +195,10 @@ class StreamDriver(Driver):
     def ended(self) -> None:
         """All that the query gave is published."""
 
-    def discard(self) -> None:
+    def release(self) -> None:
         """Ends Spark's waiting first."""
         self._publisher.stop()
-        super().discard()
+        super().release()
 
     def _sweep(self, index: StreamIndexWriter) -> None:
         """Removes what a former driver staged and did not publish, or forgot and did not remove."""

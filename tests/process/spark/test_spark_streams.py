@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -95,6 +96,11 @@ def test_whoever_dies_every_row_arrives(tmp_path):
         assert "micro-batch 1 is published already" in driver_log(topology)
         source.add(2)
         topology.until(lambda: source.numbers <= set(noted(topology)), "all rows of eight files are noted", LONG)
+        stream = index.head.stream
+        topology.returned("rows_driver-0", topology.kill("rows_driver-0", signal.SIGTERM), LONG)
+        source.add(1)
+        topology.until(lambda: source.numbers <= set(noted(topology)), "all rows of nine files are noted", LONG)
+        assert index.head.stream == stream
         assert set(noted(topology)) == source.numbers
         topology.until(lambda: published(index) == 0, "all are acked and removed", LONG)
         assert index.head.batches > 3  # a death may make one micro-batch of two files

@@ -175,10 +175,10 @@ class Knows(Count):
 
     def initialize(self, config, context):
         self.context = context
-        self.said.append(("begins", context.rolling_back))
+        self.said.append(("begins", context.rolling_back, context.topology_over))
 
     def close(self):
-        self.said.append(("closes", self.context.rolling_back))
+        self.said.append(("closes", self.context.rolling_back, self.context.topology_over))
 
 
 class Known(Topology):
@@ -186,14 +186,15 @@ class Known(Topology):
     count = Knows.spec(inputs={reads: Grouping.fields("word")})
 
 
-def test_a_component_knows_in_close_whether_another_object_goes_on():
+def test_a_component_knows_in_close_whether_another_object_goes_on_and_whether_all_is_over():
     Knows.said.clear()
     with Cluster(EffectivelyOnce(Known), config=CONFIG, cost={"reads": 0.02}) as cluster:
         cluster.advance(3)
         cluster.kill("reads-0")
         cluster.run_until(lambda: cluster.over, 300)
         assert cluster.state == "SUCCEEDED"
-    assert Knows.said == [("begins", False), ("closes", True), ("begins", False), ("closes", False)]
+    begins, goes_back, ends = ("begins", False, False), ("closes", True, False), ("closes", False, True)
+    assert Knows.said == [begins, goes_back, begins, ends]
 
 
 def test_files_are_read_once(tmp_path):

@@ -323,6 +323,7 @@ def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):
             clock=float,
             task_data={},
             rolling_back=False,
+            topology_over=True,
         ),
     )
     driver.process_tick(None)

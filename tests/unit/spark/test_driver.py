@@ -70,6 +70,7 @@ def driver(tmp_path, monkeypatch, spark):
             register_metric=lambda name, metric: metric,
             task_data={},
             rolling_back=False,
+            topology_over=True,
         ),
     )
     return task
@@ -100,6 +101,20 @@ def test_the_index_is_complete_while_spark_is_still_stopping(driver, spark, tmp_
     driver.close()
     assert spark.ends[:2] == ["stopped", "killed"]
     assert list((tmp_path / "spark").iterdir()) == []
+
+
+def test_what_is_staged_stays_for_the_next_process(driver, spark):
+    """One that is only told to stop, while the topology goes on."""
+    spark.may_stop.set()
+    driver.start()
+    completes(driver)
+    driver._context.topology_over = False
+    driver.close()
+    following = type(driver)()
+    following.initialize({}, driver._context)
+    assert following._index.known.complete.rows == 2
+    assert following.work is None
+    following._index.close()
 
 
 def test_a_spark_that_does_not_stop_does_not_hold_the_end_up(driver, spark, tmp_path, monkeypatch):
