@@ -22,6 +22,7 @@ from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, driver_host
 from ardea.spark.link import tell
 from ardea.spark.stage import Run
 from ardea.spark.storage import Folder, Served, Storage, Uri, file_system, remove
+from ardea.spark.table import write_schema
 from ardea.spark.work import JobWork, Work
 from ardea.tuples import Tuple
 
@@ -75,6 +76,7 @@ class Driver(Bolt):
         self.clock, self._topology, self._context = context.clock, context.topology_id, context
         shared = self.find_folder(config, context)
         self.folder = shared or self.job.own_folder(context)
+        first = not self.folder.exists()
         (self.folder / PROGRESS).mkdir(parents=True, exist_ok=True)
         self.work: Work | None = None  # as long as it is not over
         self._begun: Work | None = None
@@ -82,18 +84,31 @@ class Driver(Bolt):
         self.uri: str | None = None
         self._index = self.open_index(self.folder)
         try:
+            self._keep_columns()
             settings = session.spark_settings(self.job, config, self.folder / SCRATCH)
             storage = self._storage(config, context) if shared is None else Folder(str(shared))
             complete = self._index.known.complete
             if complete is None or complete.topology != self._topology:
                 self._begin(settings, storage, f"{context.topology_id} {self.spout}")
         except ArdeaError:
-            self.discard()
+            self.release()
+            if first:  # else the driver of the former version goes on with it, if an update is put back
+                self.remove_staged()
             raise
 
     def find_folder(self, config: Mapping[str, Any], context: TopologyContext) -> Path | None:
         """The staging folder that the spout's tasks see too; None: they see none."""
         return self.job.shared_folder(self.spout, config, context)
+
+    def _keep_columns(self) -> None:
+        """An update may bring others than those of what is staged."""
+        try:
+            write_schema(self.folder, self.job.columns, overwrite=not self._index.known.partitions)
+        except UserError as error:
+            raise UserError(
+                f"{error.message}: {self.spout} cannot read what is staged",
+                hint="Keep schema= as it was, or submit the topology anew.",
+            ) from error
 
     def _storage(self, config: Mapping[str, Any], context: TopologyContext) -> Storage:
         """Opens the folder to other machines."""

@@ -295,7 +295,7 @@ def test_files_that_are_gone_are_an_error_unless_the_driver_gave_up(stage, compl
     ],
 )
 def test_what_a_driver_does_about_its_predecessor(stage, monkeypatch, tmp_path, options, published, told):
-    """It goes on to start Spark, for which there is no Java here, or refuses; either way nothing is left."""
+    """It goes on to start Spark, for which there is no Java here, or refuses; either way what it has found stays."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     for number in range(published):
         stage.publish(number)
@@ -307,7 +307,28 @@ def test_what_a_driver_does_about_its_predecessor(stage, monkeypatch, tmp_path, 
                 this_task_index=0, this_component_id="s_driver", topology_id="t", clock=float, task_data={}
             ),
         )
-    assert list(stage.folder.parent.iterdir()) == []
+    assert list(stage.folder.parent.iterdir()) == [stage.folder]
+
+
+def test_columns_other_than_those_of_what_is_staged_are_refused(stage):
+    context = SimpleNamespace(
+        this_task_index=0,
+        this_component_id="s_driver",
+        topology_id="t",
+        clock=float,
+        task_data={},
+        rolling_back=False,
+        topology_over=False,
+    )
+    kept, other = (SparkSpout(load, ddl).spec("s").companions["driver"].cls for ddl in ("n bigint", "m bigint"))
+    stage.publish(0)
+    stage.writer.complete("t")
+    for driver in (kept(), kept()):
+        driver.initialize({}, context)
+        driver.close()
+    with pytest.raises(UserError, match=r"has the columns `n` bigint, not `m` bigint: s cannot read what is staged"):
+        other().initialize({}, context)
+    assert list(stage.folder.parent.iterdir()) == [stage.folder]
 
 
 def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):

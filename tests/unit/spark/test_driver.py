@@ -83,12 +83,13 @@ def completes(driver):
     return index
 
 
-def test_without_hadoops_configuration_no_jvm_is_started_for_yarn(driver, spark, monkeypatch):
+def test_without_hadoops_configuration_no_jvm_is_started_for_yarn(driver, spark, monkeypatch, tmp_path):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(UserError, match="yarn needs Hadoop's configuration"):
         driver.start(**{"spark.master": "yarn", "spark.driver.host": "127.0.0.1"})
     assert driver.work is None
+    assert list((tmp_path / "container-1" / "spark").iterdir()) == []
 
 
 def test_the_index_is_complete_while_spark_is_still_stopping(driver, spark, tmp_path):
