@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ardea.errors import TopologyError
 
@@ -29,10 +30,33 @@ _TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)|([<>(),:])|(\S))")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a DataFrame.  ``type`` as Spark's ``simpleString`` writes it, for example ``array<bigint>``."""
+    """A column of a DataFrame.  ``type`` is DDL, with the names of fields in backticks: ``struct<`a-b`:bigint>``."""
 
     name: str
     type: str
+
+
+def quoted(name: str) -> str:
+    """As DDL takes any name."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def ddl_of(columns: Iterable[Column]) -> str:
+    """What :func:`parse_schema`, and Spark, read as these columns."""
+    return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
+
+
+def type_of(found: Any) -> str:
+    """A type of PySpark's as :class:`Column` has it: its ``simpleString`` does not quote the names of fields."""
+    match found.typeName():
+        case "array":
+            return f"array<{type_of(found.elementType)}>"
+        case "map":
+            return f"map<{type_of(found.keyType)},{type_of(found.valueType)}>"
+        case "struct":
+            return f"struct<{','.join(f'{quoted(each.name)}:{type_of(each.dataType)}' for each in found.fields)}>"
+        case _:
+            return str(found.simpleString())
 
 
 def parse_schema(ddl: str) -> tuple[Column, ...]:
@@ -181,7 +205,7 @@ class _Parser:
             if name in fields:
                 raise _WrongError(f"a dict cannot keep two fields {name!r}")
             fields[name] = kind
-        return ",".join(f"{name}:{kind}" for name, kind in fields.items())
+        return ",".join(f"{quoted(name)}:{kind}" for name, kind in fields.items())
 
     def _field(self) -> tuple[str, str]:
         name = self._name()

@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from ardea.errors import UserError
 from ardea.spark.index import INDEX, IndexReader, Partition, StreamIndexWriter
 from ardea.spark.reading import SharedFiles, batches_of
-from ardea.spark.schema import parse_schema
+from ardea.spark.schema import Column, ddl_of, parse_schema, type_of
 from ardea.spark.spout import FILE_BYTES
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
@@ -55,7 +55,7 @@ class ArdeaSource(DataSource):
 
     def schema(self) -> str:
         """As it was written."""
-        return ", ".join(f"`{column.name.replace('`', '``')}` {column.type}" for column in read_schema(self._folder))
+        return ddl_of(read_schema(self._folder))
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 -- the files have it
         """All that is committed when the query begins."""
@@ -85,7 +85,7 @@ class ArdeaSource(DataSource):
 
 
 def _ddl(schema: StructType) -> str:
-    return ", ".join(f"`{f.name.replace('`', '``')}` {f.dataType.simpleString()}" for f in schema.fields)
+    return ddl_of(Column(field.name, type_of(field.dataType)) for field in schema.fields)
 
 
 @dataclass

@@ -8,6 +8,7 @@ FOLDER/COMPONENT-N/index.jsonl  what a task of a sink wrote, a line a file; its 
 from __future__ import annotations
 
 import fcntl
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ import tenacity
 
 from ardea.errors import UserError
 from ardea.spark.index import INDEX, IndexReader, Partition
-from ardea.spark.schema import Column, parse_schema
+from ardea.spark.schema import Column, ddl_of, parse_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,11 +40,13 @@ def write_schema(folder: Path, columns: Sequence[Column], *, overwrite: bool = F
     Raises:
         UserError: it has another schema, and that is not overwritten.
     """
-    text = ", ".join(f"`{column.name.replace('`', '``')}` {column.type}" for column in columns)
+    text = ddl_of(columns)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / SCHEMA
-    if not overwrite and file.exists() and (found := file.read_text()) != text:
-        raise UserError(f"{folder} has the columns {found}, not {text}", hint="Write to another folder, or overwrite.")
+    if not overwrite and file.exists() and (found := read_schema(folder)) != tuple(columns):
+        raise UserError(
+            f"{folder} has the columns {ddl_of(found)}, not {text}", hint="Write to another folder, or overwrite."
+        )
     new = folder / f".{SCHEMA}-{secrets.token_hex(4)}"
     new.write_text(text)
     new.replace(file)
@@ -103,6 +106,7 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     return pyarrow.schema([(column.name, _Types(column.type).read()) for column in columns])
 
 
+_NAME = re.compile("`((?:[^`]|``)+)`:")
 _NAMES = {
     "tinyint": "int8",
     "smallint": "int16",
@@ -131,6 +135,13 @@ class _Types:
     def _skip(self) -> str:
         char, self._rest = self._rest[0], self._rest[1:]
         return char
+
+    def _name(self) -> str:
+        """Of a struct's field, and the colon after it."""
+        quoted = _NAME.match(self._rest)
+        assert quoted is not None
+        self._rest = self._rest[quoted.end() :]
+        return quoted[1].replace("``", "`")
 
     def read(self) -> pa.DataType:
         import pyarrow
@@ -161,9 +172,7 @@ class _Types:
             case "struct":
                 fields = []
                 while self._skip() != ">":
-                    field = self._until(":")
-                    self._skip()
-                    fields.append((field, self.read()))
+                    fields.append((self._name(), self.read()))
                 return pyarrow.struct(fields)
             case _:
                 return pyarrow.type_for_alias(_NAMES[name])

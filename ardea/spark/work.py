@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ardea.errors import ArdeaError, UserError
 from ardea.spark import session
 from ardea.spark.job import SparkJob, is_local
-from ardea.spark.schema import Column
+from ardea.spark.schema import Column, quoted, type_of
 from ardea.spark.stage import STAGED, Run, stager
 
 _LOOK = 0.5
@@ -157,13 +157,13 @@ def frame_of(job: SparkJob, spark: Any) -> Any:
     name = job.function.__name__
     if not isinstance(frame, DataFrame):
         raise UserError(f"{name}() returned a value of type {type(frame).__qualname__}, and not a Spark DataFrame")
-    found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    found = {field.name: type_of(field.dataType) for field in frame.schema.fields}
     if problems := list(differences(job.columns, found)):
         raise UserError(
             f"{'; '.join(problems)}: the DataFrame of {name}() is not what schema= declares",
             hint="Correct schema=, or select, alias and cast in the function.",
         )
-    frame = frame.select(*(f"`{column.name.replace('`', '``')}`" for column in job.columns))
+    frame = frame.select(*(quoted(column.name) for column in job.columns))
     return frame if job.partitions is None else frame.repartition(job.partitions)
 
 

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import ArrayType, DateType, LongType, MapType, StructField, StructType
 
 from ardea import Grouping, Topology, TopologyError, UserError
 from ardea.errors import ClusterError
 from ardea.spark import ArdeaSink, ArdeaSpout, table
 from ardea.spark.index import IndexWriter, StreamIndexWriter
 from ardea.spark.reading import SharedFiles, batches_of
-from ardea.spark.schema import parse_schema
+from ardea.spark.schema import parse_schema, type_of
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
 from ardea.spark.table import arrow_schema, hold, published, read_schema, write_schema
@@ -49,6 +50,25 @@ def test_a_folder_keeps_its_columns(tmp_path):
     assert read_schema(tmp_path / "new") == columns
     with pytest.raises(UserError, match="not `n` int"):
         write_schema(tmp_path / "new", parse_schema("n int"))
+
+
+def test_fields_may_have_any_name(tmp_path):
+    columns = parse_schema("s array<struct<`a-b`: int, `c d`: struct<`e:,>``f`: map<string, int>>>>")
+    write_schema(tmp_path, columns)
+    assert read_schema(tmp_path) == columns
+    inner = pa.struct([("e:,>`f", pa.map_(pa.string(), pa.int32()))])
+    expected = pa.list_(pa.field("element", pa.struct([("a-b", pa.int32()), ("c d", inner)])))
+    assert arrow_schema(columns).types == [expected]
+    spark = StructType([StructField("s", ArrayType(StructType([StructField("a-b", MapType(DateType(), LongType()))])))])
+    assert parse_schema(f"s {type_of(spark.fields[0].dataType)}") == parse_schema(
+        "s array<struct<`a-b` map<date, bigint>>>"
+    )
+
+
+def test_a_folder_of_a_former_version_keeps_its_columns(tmp_path):
+    (tmp_path / "schema.ddl").write_text("`s` struct<a:int>")
+    write_schema(tmp_path, parse_schema("s struct<a: int>"))
+    assert (tmp_path / "schema.ddl").read_text() == "`s` struct<`a`:int>"
 
 
 def copying(folder, rows):
