@@ -14,11 +14,11 @@ from ardea.errors import TopologyError, UserError
 from ardea.spark.index import IndexReader, IndexWriter
 from ardea.spark.job import PROGRESS, container_folder
 from ardea.spark.reading import SharedFiles
-from ardea.spark.schema import Column, parse_schema
+from ardea.spark.schema import Column, ddl_of, parse_schema
 from ardea.spark.spout import FILE_BYTES, StagedSpout
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
-from ardea.spark.table import arrow_schema, hold, read_schema, write_schema
+from ardea.spark.table import SCHEMA, arrow_schema, hold, read_schema, write_schema
 from ardea.watermarks import Timestamps
 
 SINK_ROWS = 8192
@@ -72,10 +72,8 @@ class TableSpout(StagedSpout):
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Compares the columns, if anything was written yet."""
         self._folder = Path(self.table)
-        if not self.follow or (self._folder / "schema.ddl").exists():
-            found = read_schema(self._folder)
-            if found != self.columns:
-                raise UserError(f"{self.table} has other columns than schema= declares: {found}")
+        if not self.follow or (self._folder / SCHEMA).exists():
+            self._compare_columns()
         component = context.this_component_id
         progress = container_folder(component) / "spark" / f"{component}-{context.this_task_index}" / PROGRESS
         progress.mkdir(parents=True, exist_ok=True)
@@ -85,6 +83,12 @@ class TableSpout(StagedSpout):
         self._index.poll()
         self._stream: str | None = None
         self._follow(progress, config, context)
+
+    def _compare_columns(self) -> None:
+        if (found := read_schema(self._folder)) != self.columns:
+            raise UserError(
+                f"{self.table} has other columns than schema= declares: {ddl_of(found)}, not {ddl_of(self.columns)}"
+            )
 
     def next_tuple(self) -> None:
         """A batch, if one is there."""
@@ -111,10 +115,12 @@ class TableSpout(StagedSpout):
         return self.follow
 
     def _check_run(self) -> None:
-        head = self._index.head
-        if head is not None and self._stream not in (None, head.stream):
+        if (head := self._index.head) is None or self._stream == head.stream:
+            return
+        if self._stream is not None:
             self._other_run(0)
-        self._stream = self._stream if head is None else head.stream
+        self._compare_columns()  # a spout that follows may have begun before there were any
+        self._stream = head.stream
 
     def _other_run(self, partition: int) -> NoReturn:  # noqa: ARG002 -- all are others
         """Another stream, that is."""

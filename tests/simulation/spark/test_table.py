@@ -165,6 +165,17 @@ def commit(tmp_path, monkeypatch):
         yield SimpleNamespace(commit=commit, folder=folder, index=index)
 
 
+def test_a_spout_that_begins_before_its_folder_compares_columns_when_there_are_any(commit):
+    shutil.rmtree(commit.folder)
+    task = Task(ArdeaSpout(str(commit.folder), "a string, b int", follow=True))
+    assert task.exhaust() == []
+    write_schema(commit.folder, parse_schema("b int, a string"))
+    with StreamIndexWriter(commit.folder) as index:
+        index.publish_batch("run-0", [])
+        with pytest.raises(UserError, match="has other columns than schema= declares: `b` int, `a` string, not `a` "):
+            task.exhaust()
+
+
 def test_a_spout_that_follows_reads_what_is_committed_later(commit):
     commit.commit()
     once, task = (Task(ArdeaSpout(str(commit.folder), "n bigint", follow=follow)) for follow in (False, True))
