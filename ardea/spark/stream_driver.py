@@ -165,7 +165,14 @@ class StreamDriver(Driver):
         return index
 
     def prepare(self, storage: Storage, name: str, settings: Mapping[str, str]) -> StreamWork:
-        """Goes on where the checkpoint says."""
+        """Goes on where the checkpoint says; without one Spark would begin at 0, as if that were the next number."""
+        following = self._publisher.index.next_batch
+        if following and not any((self.folder / CHECKPOINT / "offsets").glob("[0-9]*")):
+            raise UserError(
+                f"the checkpoint of Spark in {self.folder} is lost, and the index goes on at micro-batch {following}: "
+                "the topology ends",
+                hint="Restore it, or begin the stream anew in another folder.",
+            )
         return StreamWork(
             self.job, name, settings, self.logger, folder=self.folder, storage=storage, publisher=self._publisher
         )

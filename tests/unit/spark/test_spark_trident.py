@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea import UserError
+from ardea.component import install
 from ardea.errors import FailedException
 from ardea.spark import SparkTridentSpout
 from ardea.spark.index import StreamIndexWriter
@@ -178,6 +179,18 @@ def test_a_folder_that_was_lost_is_noticed(stream):
     stream.index.replace_all("run-x", [])
     with pytest.raises(UserError, match="another stream than the one that transaction 1 read"):
         stream.coordinator.is_ready(2)
+
+
+def test_a_checkpoint_that_was_lost_is_noticed_after_one_micro_batch(stream):
+    """Spark would call the next one 0, which is the number of the one that is published."""
+    stream.publish()
+    driver = SparkTridentSpout(load, "n bigint", str(stream.folder)).companion()
+    install(driver, "s_driver", None)
+    context = SimpleNamespace(
+        this_task_index=0, this_component_id="s_driver", topology_id="t", clock=float, task_data={}
+    )
+    with pytest.raises(UserError, match="is lost, and the index goes on at micro-batch 1"):
+        driver.initialize({}, context)
 
 
 def test_its_driver_comes_along(tmp_path):
