@@ -211,10 +211,7 @@ def uri_pieces(uri: str) -> Pieces:
     try:
         system, root = file_system(uri)
     except OSError as error:
-        raise ClusterError(
-            without_key(f"{uri} cannot be reached: {error}; the task starts again"),
-            hint="See that the storage can be reached from here, with credentials in the environment.",
-        ) from error
+        raise RuntimeError(without_key(f"{uri} cannot be reached: {error}; the task starts again")) from None
 
     def pieces(path: str, start: int) -> Iterator[bytes]:
         with system.open_input_file(f"{root}/{path}") as source:
