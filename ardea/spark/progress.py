@@ -101,13 +101,21 @@ class JobProgress:
         self._advance(partition, key & _BATCHES)
         return partition
 
+    def leave(self, partition: int) -> None:
+        """Another task goes on at its mark."""
+        self.keep(at_once=True)
+        self._drop(partition)
+
     def forget(self, partition: int) -> None:
         """It has been acked, and removed from the index."""
+        self._drop(partition)
+        (self._folder / str(partition)).unlink(missing_ok=True)
+
+    def _drop(self, partition: int) -> None:
         for known in (self._marks, self._done, self._sources, self._ends, self._written):
             known.pop(partition, None)
         self._behind.discard(partition)
         self._open = {key: rows for key, rows in self._open.items() if key >> BATCH_BITS != partition}
-        (self._folder / str(partition)).unlink(missing_ok=True)
 
     def _advance(self, partition: int, batch: int) -> None:
         done, mark = self._done[partition], self._marks[partition]

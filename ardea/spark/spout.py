@@ -189,8 +189,21 @@ class StagedSpout(Spout):
         """With other tasks, what this one has not begun is shared anew; with snapshots another object does it."""
         if self._kept is None:
             self._share(context)
+            self._hand_over()
             self._waiting = self._mine()
             self._collector.reopen()  # a task that has finished is not asked again otherwise
+
+    def _hand_over(self) -> None:
+        """What is begun and another task's now goes on there at its mark, where all tasks see the marks."""
+        if self._link is not None:
+            return
+        for number in (*self._dropped, *([] if self._batches is None else [self._partition])):
+            if not self._owns(number):
+                self._progress.leave(number)
+                self._dropped.pop(number, None)
+                del self._begun[number]
+        if self._partition not in self._begun:
+            self._batches = None
 
     def _share(self, context: TopologyContext) -> None:
         self._place = context.this_task_index

@@ -96,6 +96,9 @@ class TableSpout(StagedSpout):
         if not self.follow and self._batches is None and not self._waiting:
             self.finish()
 
+    def _hand_over(self) -> None:
+        """Nobody else sees its marks."""
+
     def _look(self) -> None:
         """Only a spout that follows looks again."""
         if self.follow and self._index.poll():

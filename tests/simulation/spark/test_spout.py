@@ -254,6 +254,21 @@ def test_fewer_tasks_take_over_what_is_left(stage):
     assert sorted(task.exhaust()) == thousands(0, 1, 2, 3)
 
 
+def test_more_tasks_go_on_with_a_partition_where_it_was_left(stage):
+    for number in range(4):
+        stage.publish(number)
+    stage.writer.complete()
+    spout = SparkSpout(load, "n bigint")
+    former = Task(spout)
+    for _ in range(3):
+        former.task.next_tuple()
+    for ids in former.ids:
+        former.task.ack_batch(ids)
+    former.place(0, 2)
+    former.task.update(former.context)
+    assert sorted(former.exhaust() + Task(spout, 1, 2).exhaust()) == thousands(0, 1, 2, 3)
+
+
 def test_a_task_that_has_finished_reads_what_another_number_of_tasks_brings_it(stage):
     for number in range(5):
         stage.publish(number)
