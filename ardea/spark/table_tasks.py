@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from ardea.component import Bolt, Inputs, Spec, Spout
 from ardea.context import TopologyContext
 from ardea.errors import TopologyError, UserError
-from ardea.spark.index import IndexReader, IndexWriter
+from ardea.spark.index import INDEX, IndexReader, IndexWriter
 from ardea.spark.job import PROGRESS, container_folder
 from ardea.spark.reading import SharedFiles
 from ardea.spark.schema import Column, ddl_of, parse_schema
@@ -25,7 +25,7 @@ SINK_ROWS = 8192
 
 
 class ArdeaSpout:
-    """Reads a folder that Spark wrote by ``format("ardea")``."""
+    """Reads a folder that Spark wrote by ``format("ardea")``, and no :class:`ArdeaSink`."""
 
     def __init__(self, folder: str, schema: str, *, follow: bool = False, timestamps: Timestamps | None = None) -> None:
         """Nothing is read yet.
@@ -74,6 +74,11 @@ class TableSpout(StagedSpout):
         self._folder = Path(self.table)
         if not self.follow or (self._folder / SCHEMA).exists():
             self._compare_columns()
+        if sinks := sorted(index.parent.name for index in self._folder.glob(f"*/{INDEX}")):
+            raise UserError(
+                f"{self.table} has rows of a sink ({', '.join(sinks)}), and ArdeaSpout reads only what Spark wrote",
+                hint="Let Spark append them to another folder, or connect the two topologies otherwise.",
+            )
         component = context.this_component_id
         progress = container_folder(component) / "spark" / f"{component}-{context.this_task_index}" / PROGRESS
         progress.mkdir(parents=True, exist_ok=True)

@@ -147,6 +147,13 @@ def test_a_spout_compares_columns_and_ends(tmp_path, monkeypatch):
     assert not task.finished
 
 
+def test_a_spout_refuses_a_folder_that_a_sink_has_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
+    assert copying(tmp_path / "out", [("word", 1), ("other", 2)]).state == "SUCCEEDED"
+    with pytest.raises(UserError, match=r"has rows of a sink \(sink-0, sink-1\), and ArdeaSpout reads only what Spark"):
+        Task(ArdeaSpout(str(tmp_path / "out"), "n bigint, word string"))
+
+
 @pytest.fixture
 def commit(tmp_path, monkeypatch):
     """Commits a partition, as Spark does, of one batch a row: its rows are the commit's number times ten and on."""
