@@ -70,6 +70,7 @@ class Work(threading.Thread):
         self._job, self._app, self._settings, self._logger = job, name, settings, logger
         self._watch: StageWatch | None = None
         self._done = threading.Event()
+        self._ending = False
         self.error: ArdeaError | None = None
 
     @property
@@ -107,14 +108,15 @@ class Work(threading.Thread):
             session.end_jvm()
 
     def end(self) -> None:
-        """Ends Spark: it may stop by itself if it has nothing left to do."""
+        """Ends Spark: it may stop by itself if it has nothing left to do.  What breaks off by that has not failed."""
+        self._ending = True
         if self._done.is_set():
             self.join(_STOPPING)
         session.end_jvm()
 
     def fail(self, error: BaseException) -> None:
         """Keeps the first error, in the words of the JVM while that is there."""
-        if self.error is None:
+        if self.error is None and not self._ending:
             self.error = error if isinstance(error, ArdeaError) else self._as_user_error(error)
 
     def _as_user_error(self, error: BaseException) -> UserError:

@@ -110,6 +110,7 @@ def test_whoever_dies_every_row_arrives(tmp_path):
         topology.run.stop()
         outcome = until_over(topology)
         assert (outcome.state, outcome.reason) == (RunState.KILLED, "")
+        assert "the Spark job failed" not in driver_log(topology)
 
 
 def outside(topology):

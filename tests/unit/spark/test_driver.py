@@ -144,6 +144,23 @@ def test_a_job_that_fails_is_told_when_spark_has_ended(driver, spark, tmp_path, 
     assert list((tmp_path / "spark").iterdir()) == []
 
 
+def test_a_job_that_breaks_off_as_it_is_ended_has_not_failed(driver, spark, monkeypatch, caplog):
+    ended = threading.Event()
+
+    def breaks_off(frame, run):
+        assert ended.wait(30)
+        raise ConnectionError("the JVM is gone")
+
+    monkeypatch.setattr(work, "stage", breaks_off)
+    monkeypatch.setattr(session, "end_jvm", ended.set)
+    spark.may_stop.set()
+    driver.start()
+    driver.close()
+    driver._begun.join(30)
+    assert not driver._begun.is_alive()
+    assert "the Spark job failed" not in caplog.text
+
+
 def test_an_index_without_room_is_told(driver, spark, tmp_path):
     """On a full device, which Linux has."""
     spark.may_stop.set()
