@@ -171,8 +171,8 @@ def jvm_death() -> str | None:
 
 def _jvm() -> subprocess.Popen[bytes] | None:
     # Spark has no public way to it; the gateway is the one attribute that all releases of PySpark have.
-    pyspark = sys.modules.get("pyspark")
-    gateway = None if pyspark is None else pyspark.SparkContext._gateway
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)  # it may be in the middle of its import
+    gateway = None if context is None else context._gateway
     return None if gateway is None else gateway.proc
 
 

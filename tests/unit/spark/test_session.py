@@ -263,6 +263,9 @@ def test_without_a_jvm_there_is_nothing_to_end(monkeypatch):
     monkeypatch.delitem(sys.modules, "pyspark", raising=False)
     end_jvm()
     assert jvm_death() is None
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace())  # another thread is importing it
+    end_jvm()
+    assert jvm_death() is None
 
 
 @pytest.mark.parametrize(
