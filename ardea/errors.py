@@ -20,6 +20,7 @@
      +-- ProtocolError        two processes disagree; ``code`` says how (docs/protocol.md)
           +-- Replaced        another container has the place
           +-- OtherVersion    they are of different versions of Ardea
+          +-- LeftOut         a plan had left this process out, and the present one has it again
 
 A message says what happened, where, what happens next, and what to do.
 """
@@ -225,9 +226,18 @@ class OtherVersion(ProtocolError):  # noqa: N818
     exit_code = ExitCode.PERMANENT
 
 
+class LeftOut(ProtocolError):  # noqa: N818
+    """A plan had left this process out, and the present one has it again: it goes on in a new life."""
+
+    lasts = False
+
+
+REFUSALS = {"REPLACED": Replaced, "OTHER_VERSION": OtherVersion, "LEFT_OUT": LeftOut}
+
+
 def refused(code: str, message: str) -> ProtocolError:
     """What a peer's refusal means to this process."""
-    return {"REPLACED": Replaced, "OTHER_VERSION": OtherVersion}.get(code, ProtocolError)(code, message)
+    return REFUSALS.get(code, ProtocolError)(code, message)
 
 
 def without_key(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ardea.errors import OtherVersion, ProtocolError
+from ardea.errors import OtherVersion, ProtocolError, refused
 from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.checked import DATA, MARKERS
 from ardea.protocol.flow import Channel, Window
@@ -107,7 +107,7 @@ class Gateway:
     # --- from the manager -------------------------------------------------------------------------------------
 
     def received(self, lane: Lane, header: Header, frames: Sequence[bytes], now: float) -> None:
-        """One message from the manager; ProtocolError if it refuses this instance for good."""
+        """One message from the manager; ProtocolError if it refuses this instance."""
         kind = header.kind
         if kind not in FROM_MANAGER:
             self.malformed += 1
@@ -117,8 +117,10 @@ class Gateway:
             self._met(header, Hello.FromString(frames[0]))
             return
         if kind == REFUSED:
+            if header.receiver != self.link.me:
+                return  # it was for a former life
             refusal = Refusal.FromString(frames[0])
-            raise ProtocolError(refusal.code, refusal.message)
+            raise refused(refusal.code, refusal.message)
         size = sum(map(len, frames))
         if not self.link.accept(lane, header, size):
             return

@@ -17,7 +17,7 @@ from ardea import parent_link
 from ardea.backends.chosen import Opened, Scratch, backend_class
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, ExitCode, UserError
+from ardea.errors import ArdeaError, ExitCode, LeftOut, UserError
 from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
@@ -141,9 +141,16 @@ class InstanceProcess:
     # --- the gateway ------------------------------------------------------------------------------------------
 
     def run(self) -> ExitCode:
-        """Until the topology ends, the process is told to stop, or the executor fails."""
+        """Until the topology ends, the process is told to stop or to begin again, or the executor fails."""
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            self._work()
+        except LeftOut as error:
+            parent_link.report(error.message)
+        return self._end()
+
+    def _work(self) -> None:
         shell, gateway = self._shell, self._shell.gateway
         next_second = next_metrics = due = time.monotonic()
         while not self._stopping:
@@ -170,7 +177,6 @@ class InstanceProcess:
             due = min(due, next_second, next_metrics, look)
             if self._executor.over:
                 break
-        return self._end()
 
     def _offer(self) -> None:
         while (message := self._outbox.take()) is not None:

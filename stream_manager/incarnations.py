@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ardea.errors import OtherVersion
+from ardea.errors import refused
 from ardea.protocol.ids import column
 from ardea.protocol.incarnations import admission_of, incarnation
 from ardea.protocol.link import Link
@@ -55,6 +55,10 @@ class Incarnations:
         """The other end of the link says who it is."""
         if self._hellos.refuses_version(link, header.sender, hello):
             return
+        if self._members.was_left_out(link, header.sender):
+            why = f"a plan had left {link.name} out, and the present one has it again: it begins a new life"
+            link.refuse(header.sender, Refusal(code="LEFT_OUT", message=why, definite=True))
+            return
         if hello.task:
             self._met_instance(link, header, hello, now)
         elif not self._hellos.refuses(link, hello):
@@ -100,10 +104,11 @@ class Incarnations:
 
         Raises:
             OtherVersion: it has another version.
+            LeftOut: this manager has to begin again.
         """
         is_mine = header.receiver == self._members.me and self._members.peers.get(link.key) is link
-        if refusal.code == "OTHER_VERSION" and is_mine:
-            raise OtherVersion(refusal.code, f"{link.name} refuses this manager: {refusal.message}")
+        if refusal.code in ("OTHER_VERSION", "LEFT_OUT") and is_mine:
+            raise refused(refusal.code, f"{link.name} refuses this manager: {refusal.message}")
 
     # --- tasks ------------------------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class Members:
         self.next_telling = math.inf
         """When they will."""
         self._dropped_acks = 0  # of links that are gone
+        self._left_out: dict[tuple[str, int], int] = {}  # whom a plan took from this manager -> in which life
 
     # --- links ------------------------------------------------------------------------------------------------
 
@@ -95,6 +96,13 @@ class Members:
                 self._named.pop(link.key, None)
         return left
 
+    def was_left_out(self, link: Link, life: int) -> bool:
+        """Whether a plan has taken the peer from this manager in that very life.
+
+        What the two have told each other, and which rows they have counted, is forgotten here, and not there.
+        """
+        return self._left_out.get((link.name, link.key)) == life
+
     def without_instance(self, task: int) -> list[Message]:
         """A task is of this container no longer; returns the data that it has never confirmed."""
         return self._without(self.instances.pop(task))
@@ -109,6 +117,8 @@ class Members:
         outbox = self.outboxes.pop(link)
         self._unsent.pop(outbox, None)
         self._dropped_acks += outbox.dropped
+        if link.peer:
+            self._left_out[link.name, link.key] = link.peer
         return link.lanes[Lane.DATA].restart()
 
     def flush(self, now: float) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ardea.errors import ArdeaError, StateError, UserError
+from ardea.errors import ArdeaError, LeftOut, StateError, UserError
 from ardea.plan.names import container_name, container_number
 from ardea.supervision.spec import Policy
 from ardea.supervision.supervisor_state import BACKOFF, SETTLED
@@ -214,7 +214,7 @@ class Processes:
             self._done.add(process.name)
             self._end_container(process.name)
             return
-        if isinstance(error, StateError):  # a master that may not, or cannot, write
+        if isinstance(error, StateError | LeftOut):  # a master cannot write, or a plan had left the process out
             self._restart(process.name)
             return
         world.record.errors.append((process.name, error))

@@ -108,20 +108,11 @@ class SimulatedManager:
         now, shell = self.world.timeline.now, self.shell
         try:
             shell.listen(now)
+            while self._mail:
+                self._received(*self._mail.popleft(), now)
         except ProtocolError as error:
             self._end(error)
             return
-        while self._mail:
-            sender, lane, message = self._mail.popleft()
-            if self.world.audit is not None and Header.FromString(message[0]).kind == HELLO:
-                self.world.audit.hello_came(self._itself, sender.name)
-            task = self.world.names.tasks.get(sender.name)
-            if task is None:
-                shell.received(
-                    self.world.names.containers[sender.name], sender.name.encode(), lane, message, now, peers=True
-                )
-            elif task.container == self.container:
-                shell.received(task.task, sender.name.encode(), lane, message, now, peers=False)
         due = shell.tick(now)
         if self._left is not None and shell.may_leave:
             self.world.timeline.at(now, self._left)
@@ -132,6 +123,15 @@ class SimulatedManager:
         if self.world.audit is not None and shell.manager is not None:
             self.world.audit.manager(self.name, shell.manager)
         self._round.set(max(due, now + ROUND))
+
+    def _received(self, sender: Process, lane: Lane, message: Message, now: float) -> None:
+        if self.world.audit is not None and Header.FromString(message[0]).kind == HELLO:
+            self.world.audit.hello_came(self._itself, sender.name)
+        task, name = self.world.names.tasks.get(sender.name), sender.name.encode()
+        if task is None:
+            self.shell.received(self.world.names.containers[sender.name], name, lane, message, now, peers=True)
+        elif task.container == self.container:
+            self.shell.received(task.task, name, lane, message, now, peers=False)
 
     def _end(self, error: ProtocolError | None) -> None:
         self.kill()

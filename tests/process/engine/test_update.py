@@ -10,6 +10,7 @@ import pytest
 
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
+from ardea.supervision.records import read_exits
 from ardea.transport import Keyring
 from tests.machine import patient
 from tests.process.faults.counted import SPOUTS, TOPOLOGY, Counted
@@ -182,6 +183,22 @@ def test_a_broken_version_is_put_back(counted, tmp_path):
     assert "died: RuntimeError: broken at broken.py:" in said
     assert "the topology goes on as it was" in said
     counted.works()
+    counted.finish()
+
+
+@pytest.mark.thorough
+def test_what_a_plan_had_left_out_goes_on_when_it_is_put_back(counted):
+    """Nobody follows the plan meanwhile, as the run is not stepped: the processes that it left out are still there."""
+    verb = counted.begin("--component-parallelism", "first:1", "--component-parallelism", "numbers:3", "--wait-secs", 1)
+    try:
+        out, err = verb.communicate(timeout=patient(90))
+    finally:
+        verb.kill()
+    assert verb.returncode == 1, out + err
+    assert "does not work by it yet" in out + err
+    counted.works()
+    exits = [each for place in counted.topology.folder.glob("container-*") for each in read_exits(place, "first-1")]
+    assert any("LEFT_OUT" in str(each.reason) for each in exits)
     counted.finish()
 
 
