@@ -289,8 +289,8 @@ class SupervisorState:
     def wakeup(self) -> float:
         """When a ``Tick`` will start or kill something at the latest, beats and looks apart."""
         if self.stopping:
-            living = any(p.phase is Phase.RUNNING and not p.killed for p in self.processes.values())
-            return self._kill_at if living else float("inf")
+            living = (p for p in self.processes.values() if p.phase is Phase.RUNNING)
+            return min((p.kill_at if p.killed else self._kill_at for p in living), default=float("inf"))
         return min((p.due for p in self.processes.values() if p.phase is Phase.WAITING), default=self._stop_at)
 
     def _news(self, process: Process, event: Started | Beat | Done | Observed, now: float) -> list[Instruction]:
@@ -329,16 +329,16 @@ class SupervisorState:
         instructions: list[Instruction] = []
         for process in self.processes.values():
             process.heard = min(now, process.heard + unobserved)
-            if self.stopping:
+            if process.phase is Phase.RUNNING and now >= process.kill_at:
+                process.kill_at = float("inf")
+                instructions.append(Kill(process.spec.name, signal.SIGKILL))
+            elif self.stopping:
                 if now >= self._kill_at and process.phase is Phase.RUNNING:
                     instructions += self._kill(process, f"did not end within {self.policy.grace:g} s of SIGTERM")
             elif process.phase is Phase.WAITING and now >= process.due and started < STARTS:
                 started += 1
                 process.begin(now)
                 instructions.append(Start(process.spec.name))
-            elif process.phase is Phase.RUNNING and now >= process.kill_at:
-                process.kill_at = float("inf")
-                instructions.append(Kill(process.spec.name, signal.SIGKILL))
             elif process.phase is Phase.RUNNING:
                 instructions += self._silent(process, now)
         return instructions if now < self._stop_at else [*instructions, *self._stop(now)]
@@ -402,7 +402,7 @@ class SupervisorState:
                 process.phase = Phase.DONE
 
     def _begin_again(self, process: Process, now: float) -> list[Instruction]:
-        if self.stopping or process.killed:
+        if self.stopping or self.led_out or process.killed:
             return []
         process.killed, process.kill_at = RESTARTED, now + self.policy.grace
         return [Kill(process.spec.name, signal.SIGTERM)]
@@ -450,11 +450,11 @@ class SupervisorState:
         if process.removed and not self.stopping:
             del self.processes[event.name]
             return [Ended(event.name, code, process.reason, None)]
-        if process.killed == RESTARTED and not self.stopping:
+        ending = self.stopping or self.led_out
+        if process.killed == RESTARTED and not ending:
             process.phase, process.due = Phase.WAITING, now
             process.restarts += 1
             return [Ended(event.name, code, process.reason, 0.0)]
-        ending = self.stopping or self.led_out
         final = code in (ExitCode.OK, ExitCode.PERMANENT) or _replaced(process)
         if ending or final or process.spec.restart == "never":
             process.phase = Phase.DONE

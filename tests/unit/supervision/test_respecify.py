@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,8 +15,10 @@ from ardea.supervision.supervisor_state import (
     Exited,
     Finish,
     Kill,
+    LeaderEnded,
     Phase,
     Respecified,
+    RestartRequested,
     Start,
     Started,
     StopRequested,
@@ -85,6 +88,32 @@ def test_a_supervisor_that_stops_follows_nothing():
     state.handle(StopRequested(), 1.0)
     assert state.handle(Respecified((spec("a"), spec("b"))), 1.1) == []
     assert isinstance(state.handle(Exited("a", 75), 1.2)[-1], Finish)
+
+
+ENDS = [RestartRequested(), Respecified((spec("a", "2"),)), Respecified(())]
+
+
+@pytest.mark.parametrize("event", ENDS)
+def test_who_does_not_end_is_killed_although_all_stop_meanwhile(event):
+    """Ten seconds after its SIGTERM, and once."""
+    state = running(spec("a", "1"))
+    assert state.handle(event, 1.0) == [Kill("a", TERM)]
+    assert state.handle(StopRequested(), 2.0) == []
+    assert state.wakeup() == 11.0
+    assert state.handle(Tick(), 10.9) == []
+    assert state.handle(Tick(), 11.0) == [Kill("a", KILL)]
+    assert state.handle(Tick(), 13.0) == []
+    assert isinstance(state.handle(Exited("a", -KILL), 13.1)[-1], Finish)
+
+
+def test_nothing_is_started_again_once_the_leader_has_ended():
+    state = running(spec("a", "1"), spec("b", "1"))
+    assert state.handle(Respecified((spec("a", "2"), spec("b", "1"))), 1.0) == [Kill("a", TERM)]
+    state.handle(LeaderEnded(True), 1.1)
+    assert state.handle(RestartRequested(), 1.2) == []  # who works may finish
+    (ended,) = state.handle(Exited("a", 75), 1.3)
+    assert ended.again is None
+    assert state.handle(Tick(), 1.4) == []
 
 
 NAMES = st.sampled_from("abcd")
