@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -35,6 +36,8 @@ from ardea.versions import protocol_differs
 
 LOOK_EVERY = 0.2
 BEAT_EVERY = 1.0
+GONE_AFTER = 5.0
+"""Seconds without a word of any master after which there is none: one that has just begun to act answers sooner."""
 UNSENT_FOR = 60.0
 """Seconds for which acks may wait for room; to a master there are none."""
 MESSAGES_A_ROUND = 64
@@ -100,6 +103,7 @@ class Registrar:
         self._master: MasterLink | None = None
         self._reports: dict[int, TaskReport] = {}
         self._next_look = self._next_beat = 0.0
+        self._heard = math.inf  # when any master was, last; or the first look for one
 
     # --- to the master ----------------------------------------------------------------------------------------
 
@@ -133,6 +137,10 @@ class Registrar:
         """Whether there is no master that answers."""
         return self.link is None or not self.link.up
 
+    def forsaken(self, now: float) -> bool:
+        """Whether no master has answered for a while, neither the one that was found last nor one before it."""
+        return self.alone and now >= self._heard + GONE_AFTER
+
     def tick(self, now: float, *, second: bool = False) -> float:
         """Looks for the master until there is one, then beats; returns when to be called again.
 
@@ -140,6 +148,7 @@ class Registrar:
         """
         if second or now >= self._next_look:
             self._next_look = now + (LOOK_EVERY if self.alone else BEAT_EVERY)
+            self._heard = min(self._heard, now)
             self._look()
         if self._master is None:
             return self._next_look
@@ -195,7 +204,7 @@ class Registrar:
                 header = checked(frames)
                 if header.receiver != self._applicant.me:
                     continue  # for who has this container now, or had it: both come under one name
-                master.link.last_heard = now
+                self._heard = master.link.last_heard = now
                 out += self._received(master, header, frames)
             except MalformedError:
                 self.malformed += 1

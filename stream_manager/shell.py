@@ -242,4 +242,4 @@ class Shell:
     @property
     def may_leave(self) -> bool:
         """Nothing is on its way to this container; where no master answers, there is nobody to wait for."""
-        return self._may_leave or (self.registrar.departs and self.registrar.alone)
+        return self._may_leave or (self.registrar.departs and self.registrar.forsaken(self._now))

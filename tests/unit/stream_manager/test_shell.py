@@ -141,9 +141,28 @@ def test_where_no_master_answers_it_need_not_wait():
     outside = Outside()
     outside.master = None
     outside.shell.tick(1.0)
-    assert not outside.shell.may_leave
     outside.shell.depart()
+    for now in (1.0, 5.9):
+        outside.shell.tick(now)
+        assert not outside.shell.may_leave
+    outside.shell.tick(6.0)
     assert outside.shell.may_leave
+    outside.shell.stay()
+    assert not outside.shell.may_leave
+
+
+def test_a_new_master_has_the_time_to_answer(outside):
+    """The former one may have been on the same node, which is drained."""
+    shell = outside.shell
+    shell.tick(9.0)
+    outside.orders(9.0, kind=ACTIVATE, term=1)
+    shell.depart()
+    outside.master = MasterLocation(host="h", port=1, term=2, pid=2)
+    for now in (10.0, 13.9):
+        shell.tick(now)
+        assert (shell.registrar.alone, shell.may_leave) == (True, False)
+    shell.tick(14.0)
+    assert shell.may_leave
 
 
 def test_without_a_plan_it_is_over_when_it_is_told_to_end(outside):
