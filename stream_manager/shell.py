@@ -87,6 +87,7 @@ class Shell:
         self._outside = outside
         self._topology, self._container, self._life = definition.topology, container, life
         self._early: dict[bytes, tuple[int, bool, Sequence[bytes]]] = {}  # what each said last, until the plan is here
+        self._orders: dict[int, Order] = {}  # kind -> the last; those that came last stand last; until the plan is here
         self._unkept: KnownPlan | None = None
         self._now = self._keep_at = 0.0
         self._exit_by = math.inf
@@ -118,6 +119,9 @@ class Shell:
                 self._may_leave |= self.registrar.departs and self._container in message.containers
             elif self.manager is not None:
                 self._ordered(self.manager, message)
+            else:  # the first plan waits for room on the disk
+                self._orders.pop(message.kind, None)
+                self._orders[message.kind] = message
 
     def _ordered(self, manager: StreamManager, order: Order) -> None:
         """Whether the topology is active is known to the next life, too: it may begin before there is a master.
@@ -186,6 +190,9 @@ class Shell:
         manager = self.manager
         self._outside.reach(known.message)
         manager.planned(known)
+        orders, self._orders = self._orders, {}
+        for order in orders.values():
+            self._ordered(manager, order)
         early, self._early = self._early, {}
         for source, (number, peers, frames) in early.items():
             self._received(manager, number, source, Lane.CONTROL, frames, peers=peers)

@@ -15,6 +15,7 @@ from ardea.protocol.wire_pb2 import (
     DEACTIVATE,
     EXIT,
     HELLO,
+    HOLD,
     LEAVE,
     ORDER,
     PLAN,
@@ -239,6 +240,19 @@ def test_on_a_full_disk_an_order_is_kept_when_there_is_room(outside):
     outside.room = True
     shell.tick(4.1)
     assert not outside.kept.active, "the newest order holds"
+
+
+def test_orders_hold_although_the_first_plan_waits_for_room(outside):
+    """The master says them once; of each kind the last holds."""
+    shell = outside.shell
+    outside.room = False
+    outside.plans(1.1, outside.plan(1, active=True))
+    for kind in (DEACTIVATE, ACTIVATE, HOLD, DEACTIVATE):
+        outside.orders(1.2, kind=kind, term=1)
+    outside.room = True
+    shell.tick(2.3)
+    assert (shell.manager.hellos.plan.active, outside.kept.active) == (False, False)
+    assert list(shell.manager.hellos.orders) == [HOLD, DEACTIVATE]
 
 
 @pytest.mark.parametrize("before", [True, False])
