@@ -77,6 +77,7 @@ class Master:
         self.departures = Departures(self.orders, self.coordination)
         self.savepoints = Savepoints(self.orders, self.coordination, definition.topology)
         self.exceptions = Exceptions()
+        self._leaving_at_the_end: set[int] = set()  # containers that are to be emptied if the end is taken back
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
@@ -115,6 +116,7 @@ class Master:
     def _register(self, container: int, registration: Registration, now: float) -> None:
         admissions = self.admissions
         if admissions.replaces(container):
+            self._leaving_at_the_end.discard(container)
             self.departures.replaced(container, admissions.plan, now)
         recipients = admissions.admit(container, registration.address, now)
         for known in (admissions.containers[container], *recipients):
@@ -142,11 +144,13 @@ class Master:
             self._news = True
 
     def _leaving(self, container: int, now: float) -> None:
-        """An update's own pods go at once, also once it is over; where the topology ends, they all go with it."""
+        """An update's own pods go at once, also once it is over; where the topology ends for good, all go with it."""
         self.stories.tell(container_name(container), "wants to leave")
         removed = container not in self.admissions.plan.containers
         if removed or self.updates.running or self.savepoints.ends:
             self.orders.leave([container])
+        elif self.ending.phase is Phase.ENDING:
+            self._leaving_at_the_end.add(container)
         elif self.execution.drain is None and self.ending.phase is Phase.RUNNING:
             self.departures.asked(container, self.admissions.plan, self.ending, now)
 
@@ -285,6 +289,8 @@ class Master:
                 self.execution.write(ending, self.execution.state)
             self.updates.look(ending, now)
             self._tell_of_update()
+            while self._leaving_at_the_end and ending.phase is Phase.RUNNING:
+                self._leaving(self._leaving_at_the_end.pop(), now)
             self.departures.look(ending, self.admissions.plan, now)
             self._save(now)
 
@@ -318,6 +324,7 @@ class Master:
         if self.ending.phase is Phase.ENDING:
             self.ending.undeclared()
             self.execution.write(self.ending, RunState.RUNNING)
+            self._news = True
 
     def _finish(self, state: RunState, reason: str, culprit: str = "") -> None:
         if self.over:

@@ -144,6 +144,20 @@ def test_that_the_end_was_taken_back_outlives_the_master():
         ended(cluster)
 
 
+def test_who_wants_to_leave_as_the_topology_ends_is_emptied_if_that_is_taken_back():
+    """Its pod waits to be told for as long as Kubernetes lets it."""
+    with run(containers=2) as cluster:
+        store = Inside(cluster).store
+        cluster.run_until(lambda: cluster.state == "ENDING", 60)
+        store.full = True
+        cluster.evict(2, grace=200.0)
+        cluster.advance(1.0)
+        store.full = False
+        cluster.kill("sums-0")
+        cluster.run_until(lambda: cluster.life("manager-2") == 2, 15.0)
+        ended(cluster)
+
+
 @pytest.mark.parametrize("seed", range(size(10, 2000, whole=40)))
 def test_whoever_dies_whenever(seed):
     dice = random.Random(seed)
