@@ -22,7 +22,7 @@ from ardea.protocol.addresses import tcp_address
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Ask, Header, Refusal
 from ardea.snapshots.place import Files, files_at
-from ardea.state import Fenced, Lease, Term, Unavailable, open_state, paths, records
+from ardea.state import Fenced, Lease, Term, Unavailable, open_state
 from ardea.state.records import MasterLocation, RunState
 from ardea.topology_master.forgotten import ForgottenError, Memory
 from ardea.topology_master.gauges import Gauges
@@ -115,9 +115,8 @@ class MasterProcess:
         """A new term: takes it, says where it is, goes on from what is stored."""
         definition, topology = self.definition, self.definition.topology
         term = self._take_term()
-        path = paths.master(topology)
-        self._state.set(path, records.encode(self._location(term.number)), self._state.get(path).version)
         store = StateStore(self._state, topology, term, self._files)
+        store.listens(self._location(term.number))
         present, former = store.plans(definition)
         return Master(
             present,

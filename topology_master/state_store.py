@@ -20,7 +20,14 @@ from ardea.snapshots.place import Files, place_at
 from ardea.snapshots.retention import Abandoned, superfluous
 from ardea.snapshots.savepoint import Savepoint, save
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
-from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
+from ardea.state.records import (
+    Admission,
+    ExecutionState,
+    Incarnations,
+    MasterLocation,
+    TimelineRecord,
+    TopologyRecord,
+)
 from ardea.topology_master.store import Found, Place, WantedListing
 
 log = logging.getLogger(TOPOLOGY_MASTER)
@@ -67,6 +74,11 @@ class StateStore:
             data = records.encode(Incarnations(changed))
             self._term.transaction([Set(path, data, version) if version else Create(path, data)])
         return [changed[place.container].admission for place in places]
+
+    def listens(self, location: MasterLocation) -> None:
+        """The master's lease, which this process has taken, says where it is and in which term."""
+        path = paths.master(self._topology)
+        self._term.transaction([Set(path, records.encode(location), self._state.get(path).version)])
 
     def found(self) -> ExecutionState:
         """The topology's state, as the former master has left it."""

@@ -16,7 +16,7 @@ from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, state_name
 from ardea.snapshots.retention import Abandoned
 from ardea.state import Create, Fenced, FileState, Term, paths, records
-from ardea.state.records import ExecutionState, RunState, TimelineRecord, TopologyRecord
+from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord, TopologyRecord
 from ardea.topology_master.state_store import StateStore
 from ardea.topology_master.store import Found, WantedListing
 from tests.process.waiting import eventually
@@ -42,6 +42,16 @@ def test_the_record_is_what_was_written_last(store):
     store.begin_timeline(TimelineRecord(timeline=1))
     store.begin_timeline(RECORD)
     assert store.timeline() == RECORD
+
+
+def test_a_master_that_stood_still_does_not_say_that_it_listens(store, state):
+    """Another one acts by then, and has said where it is: once only."""
+    lease = state.lease(paths.master("words-1"), b"another's")
+    Term.take(state, "words-1", "another")
+    with pytest.raises(Fenced):
+        store.listens(MasterLocation(host="h", port=1, term=1, pid=1))
+    assert state.get(paths.master("words-1")).data == b"another's"
+    lease.release()
 
 
 def test_a_plan_and_the_timeline_between_are_one_write(store, state):
