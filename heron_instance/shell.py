@@ -145,7 +145,7 @@ class Shell:
     def reborn(self) -> None:
         """The stream manager has a new life."""
         if self.executor is not None:
-            self.inbox.put(self.executor.manager_reborn)
+            self.inbox.put(self._reborn)
 
     def planned(self, message: Plan) -> None:
         """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
@@ -230,6 +230,10 @@ class Shell:
         assert self.executor is not None
         if executor is None or executor is self.executor:
             self.executor.submitted(function)
+
+    def _reborn(self) -> None:
+        assert self.executor is not None
+        self.executor.manager_reborn()
 
     def _learn(self, plan: PhysicalPlan, message: Plan) -> None:
         assert self.executor is not None
