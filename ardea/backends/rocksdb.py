@@ -230,7 +230,8 @@ class RocksBase:
         part = self._parts.get(place)
         if part is None:
             part = self._parts[place] = _Part(_PREFIX.pack(self._number, place + _EARLIEST))
-        part.written = max(part.written, 0.0 if self._ttl is None else written)
+        if self._ttl is not None:
+            part.written = max(part.written, written, key=lambda at: at or -math.inf)  # 0.0: at no time
         return part
 
     def _end(self, key: Any) -> bytes:

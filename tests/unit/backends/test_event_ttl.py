@@ -177,6 +177,18 @@ class TestLivesInRocks(LivesInRocks.TestCase):
         monkeypatch.setattr(memory, "SLICE", 2)
 
 
+def test_times_of_before_1970_expire_in_rocks_too():
+    lives = LivesInRocks()
+    lives.put(key="a", value=1)
+    lives.barrier(full=False)
+    for _ in range(2):
+        lives.time_passes(watermark=-500.0)
+        lives.written()
+        lives.barrier(full=False)
+    lives.lives_as_long_as_it_should()
+    lives.teardown()
+
+
 def barrier(states, files, full=False):
     states.freeze()
     files.append(b"".join(states.pieces(full=full)))
