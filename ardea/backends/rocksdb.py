@@ -180,6 +180,8 @@ class RocksBase:
 
     def add(self, rows: Iterable[Row], written: float) -> None:
         """In one batch; who counts keys must know which are there already."""
+        if self._ttl is not None and written == 0.0 and math.isfinite(now := self._now()):
+            written = now  # there was no time yet when it was written
         part = self._part(written)
         placed = {self._end(key): (key, kept) for key, kept in rows}
         former = dict.fromkeys(placed, b"")
@@ -230,8 +232,7 @@ class RocksBase:
         part = self._parts.get(place)
         if part is None:
             part = self._parts[place] = _Part(_PREFIX.pack(self._number, place + _EARLIEST))
-        if self._ttl is not None:
-            part.written = max(part.written, written, key=lambda at: at or -math.inf)  # 0.0: at no time
+        part.written = max(part.written, 0.0 if self._ttl is None else written)
         return part
 
     def _end(self, key: Any) -> bytes:

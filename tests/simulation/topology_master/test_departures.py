@@ -97,10 +97,11 @@ def test_one_after_the_other(mode):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("after", [0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 8.0])
 def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after, mode):
-    """The next one is asked again, and nothing is lost."""
+    """The next one is asked again, and nothing is lost; as it does not know who is away, rows may come again."""
     faults = (1.0, lambda c: c.evict(2)), (1.0 + after, lambda c: c.kill("master"))
     with run_with(*faults, config=MODES[mode]) as cluster:
-        assert words(cluster) == WORDS
+        assert set(words(cluster)) == set(WORDS)
+        assert mode == "tracked" or words(cluster) == WORDS
 
 
 @pytest.mark.sampled(5)

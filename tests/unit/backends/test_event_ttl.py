@@ -177,7 +177,7 @@ class TestLivesInRocks(LivesInRocks.TestCase):
         monkeypatch.setattr(memory, "SLICE", 2)
 
 
-def test_times_of_before_1970_expire_in_rocks_too():
+def test_what_rocks_merges_once_there_is_a_time_counts_from_then():
     lives = LivesInRocks()
     lives.put(key="a", value=1)
     lives.barrier(full=False)
