@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from ardea.errors import Misuse
@@ -56,11 +57,14 @@ def ran(owner: Any, name: str, returned: object) -> None:
 
 def _is_unbound(owner: Any, name: str) -> bool:
     method = inspect.getattr_static(owner, name, None)
-    return isinstance(owner, type) and not isinstance(method, staticmethod | classmethod)
+    binds = hasattr(type(method), "__get__") and not isinstance(method, staticmethod | classmethod)
+    return isinstance(owner, type) and binds  # a class, or a partial of functools, gets no self
 
 
 def _trouble(function: Any, *given: str) -> str:
     """Why it cannot be called with these, by position; empty: it can, as far as can be seen."""
+    if isinstance(function, property | cached_property):
+        return ""  # what it gives is known of an object alone
     try:
         inspect.signature(function).bind(*given)
     except ValueError:  # Python has no signature of it

@@ -59,7 +59,7 @@ class Alarms:
 
     def _left(self) -> bool:
         timers = self._env.states.timers
-        return timers is not None and not self._event and timers.next <= self._began
+        return timers is not None and not self._event and timers.next <= min(self._began, self._env.context.now())
 
     def next(self, now: float) -> float:
         """When there is something to do, by the executor's clock."""
@@ -110,6 +110,7 @@ class Alarms:
         """
         env = self._env
         if self._parts.reporter.markers.closed:
+            self.overdue = False
             return False
         part = env.settings.slice_ms / 2000
         until = env.clock() + part

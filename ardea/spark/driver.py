@@ -76,7 +76,7 @@ class Driver(Bolt):
         self.clock, self._topology, self._context = context.clock, context.topology_id, context
         shared = self.find_folder(config, context)
         self.folder = shared or self.job.own_folder(context)
-        first = not self.folder.exists()
+        self._found_none = not self.folder.exists()
         (self.folder / PROGRESS).mkdir(parents=True, exist_ok=True)
         self.work: Work | None = None  # as long as it is not over
         self._begun: Work | None = None
@@ -91,9 +91,7 @@ class Driver(Bolt):
             if complete is None or complete.topology != self._topology:
                 self._begin(settings, storage, f"{context.topology_id} {self.spout}")
         except ArdeaError:
-            self.release()
-            if first:  # else the driver of the former version goes on with it, if an update is put back
-                self.remove_staged()
+            self._give_up()
             raise
 
     def find_folder(self, config: Mapping[str, Any], context: TopologyContext) -> Path | None:
@@ -101,9 +99,11 @@ class Driver(Bolt):
         return self.job.shared_folder(self.spout, config, context)
 
     def _keep_columns(self) -> None:
-        """An update may bring others than those of what is staged."""
+        """An update may bring others than those of what is staged, and is read on."""
+        known = self._index.known
+        anew = not known.partitions or (self.job.start == "complete" and known.complete is None)
         try:
-            write_schema(self.folder, self.job.columns, overwrite=not self._index.known.partitions)
+            write_schema(self.folder, self.job.columns, overwrite=anew)
         except UserError as error:
             raise UserError(
                 f"{error.message}: {self.spout} cannot read what is staged",
@@ -157,9 +157,8 @@ class Driver(Bolt):
         """Publishes what has been reported since, and looks whether the job has ended."""
         try:
             self._go_on()
-        except ArdeaError:  # the topology fails
-            self.release()
-            self.remove_staged()
+        except ArdeaError:
+            self._give_up()
             raise
 
     def _go_on(self) -> None:
@@ -195,6 +194,12 @@ class Driver(Bolt):
         if self._depot is not None:
             self._depot.close()
         self._index.close()
+
+    def _give_up(self) -> None:
+        """The topology fails, or an update is put back: the former version's driver goes on with what was found."""
+        self.release()
+        if self._found_none:
+            self.remove_staged()
 
     def remove_staged(self) -> None:
         """All at once: a spout task that writes its progress meanwhile would keep the folder there."""

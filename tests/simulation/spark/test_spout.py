@@ -20,8 +20,10 @@ from ardea.spark.access import Access
 from ardea.spark.depot import Depot
 from ardea.spark.index import IndexWriter
 from ardea.spark.link import tell
+from ardea.spark.schema import parse_schema
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder, below
+from ardea.spark.table import read_schema, write_schema
 from ardea.testing import CollectBolt, run
 from tests.process.waiting import eventually
 
@@ -325,8 +327,8 @@ def test_what_a_driver_does_about_its_predecessor(stage, monkeypatch, tmp_path, 
     assert list(stage.folder.parent.iterdir()) == [stage.folder]
 
 
-def test_columns_other_than_those_of_what_is_staged_are_refused(stage):
-    context = SimpleNamespace(
+def context_of_the_driver():
+    return SimpleNamespace(
         this_task_index=0,
         this_component_id="s_driver",
         topology_id="t",
@@ -335,6 +337,10 @@ def test_columns_other_than_those_of_what_is_staged_are_refused(stage):
         rolling_back=False,
         topology_over=False,
     )
+
+
+def test_columns_other_than_those_of_what_is_staged_are_refused(stage):
+    context = context_of_the_driver()
     kept, other = (SparkSpout(load, ddl).spec("s").companions["driver"].cls for ddl in ("n bigint", "m bigint"))
     stage.publish(0)
     stage.writer.complete("t")
@@ -344,6 +350,17 @@ def test_columns_other_than_those_of_what_is_staged_are_refused(stage):
     with pytest.raises(UserError, match=r"has the columns `n` bigint, not `m` bigint: s cannot read what is staged"):
         other().initialize({}, context)
     assert list(stage.folder.parent.iterdir()) == [stage.folder]
+
+
+def test_a_job_that_begins_anew_may_have_other_columns(stage, monkeypatch):
+    """Nobody has read what is staged."""
+    write_schema(stage.folder, parse_schema("n bigint"), overwrite=True)
+    stage.publish(0)
+    driver = SparkSpout(load, "m bigint", start="complete").spec("s").companions["driver"].cls()
+    monkeypatch.setattr(driver, "_begin", lambda *_: None)
+    driver.initialize({}, context_of_the_driver())
+    driver.close()
+    assert read_schema(stage.folder) == parse_schema("m bigint")
 
 
 def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):

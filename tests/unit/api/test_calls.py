@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from ardea import (
@@ -107,11 +109,28 @@ class Columns(Sink):
     def process_columns(self, columns): ...
 
 
+class Line:
+    def __init__(self, tup): ...
+
+
 class Static(Writes):
     row = staticmethod(lambda tup: [tup["line"]])
 
 
-@pytest.mark.parametrize("cls", [Writes, Commits, Batches, Columns, Static])
+class Given(Writes):
+    row = functools.partial(lambda table, tup: [table, tup["line"]], "lines")
+
+
+class Made(Writes):
+    row = Line
+
+
+class Found(Writes):
+    @functools.cached_property
+    def row(self): ...
+
+
+@pytest.mark.parametrize("cls", [Writes, Commits, Batches, Columns, Static, Given, Made, Found])
 def test_sinks_that_can_be_called(cls):
     assert topology(cls).plan()["b"].cls is cls
 

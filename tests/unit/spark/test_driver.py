@@ -144,6 +144,19 @@ def test_a_job_that_fails_is_told_when_spark_has_ended(driver, spark, tmp_path, 
     assert list((tmp_path / "spark").iterdir()) == []
 
 
+def test_what_was_found_stays_where_the_job_fails(driver, spark, tmp_path):
+    """An update may be put back, and the former version goes on with it."""
+    (tmp_path / "spark" / "s").mkdir(parents=True)
+    driver.start()
+    assert driver.folder == tmp_path / "spark" / "s"
+    spark.may_stop.set()
+    driver.work.fail(UserError("no such column"))
+    driver._begun.join(30)
+    with pytest.raises(UserError, match="no such column"):
+        driver.process_tick(None)
+    assert driver.folder.is_dir()
+
+
 def test_a_job_that_breaks_off_as_it_is_ended_has_not_failed(driver, spark, monkeypatch, caplog):
     ended = threading.Event()
 
