@@ -179,7 +179,7 @@ class Component:
     def close(self) -> None:
         """Called last, when the topology ends or the process is told to stop; not when the process is killed.
 
-        The context's ``topology_over`` says which it is.  Behind the end nothing can be emitted: such rows count as
+        The context's ``topology_over`` says which it is.  After the end nothing can be emitted: such rows count as
         given up.
         """
 

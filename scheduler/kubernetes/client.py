@@ -86,7 +86,7 @@ class Objects(Protocol):
 
 
 class LogStream:
-    """The lines of a log, without their ends, for one reader, who gets Unreachable when its connection breaks."""
+    """The lines of a log, without their ends, for one reader.  It raises Unreachable when its connection breaks."""
 
     def __init__(self, answer: Any, what: str) -> None:
         """``answer`` is urllib3's, and has not been read; ``what`` is in it: ``the log of POD CONTAINER``."""

@@ -16,7 +16,7 @@ from ardea.scheduler.kubernetes.direct import Direct
 from ardea.scheduler.kubernetes.topologies import Found
 
 KEPT_FOR = 30.0
-"""Seconds without a question after which a way is given up; the program at the other end of a port bears twice that."""
+"""Seconds after the last question until a way is given up.  The program at its other end waits twice as long."""
 
 
 class Way(ControlPort, Protocol):

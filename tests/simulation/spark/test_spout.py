@@ -327,7 +327,7 @@ def test_what_a_driver_does_about_its_predecessor(stage, monkeypatch, tmp_path, 
     assert list(stage.folder.parent.iterdir()) == [stage.folder]
 
 
-def context_of_the_driver():
+def context_of_the_driver(*, over=False):
     return SimpleNamespace(
         this_task_index=0,
         this_component_id="s_driver",
@@ -335,7 +335,7 @@ def context_of_the_driver():
         clock=float,
         task_data={},
         rolling_back=False,
-        topology_over=False,
+        topology_over=over,
     )
 
 
@@ -367,18 +367,7 @@ def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):
     stage.publish(0)
     stage.writer.complete("t")
     driver = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
-    driver.initialize(
-        {},
-        SimpleNamespace(
-            this_task_index=0,
-            this_component_id="s_driver",
-            topology_id="t",
-            clock=float,
-            task_data={},
-            rolling_back=False,
-            topology_over=True,
-        ),
-    )
+    driver.initialize({}, context_of_the_driver(over=True))
     driver.process_tick(None)
     driver.close()
     assert list(stage.folder.parent.iterdir()) == []

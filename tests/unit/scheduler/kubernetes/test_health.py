@@ -98,7 +98,7 @@ def test_a_healthy_topology_is_read_from_its_root_while_the_lease_is_valid(place
 
 
 def test_whether_a_lease_is_valid_is_a_question_to_the_clock_of_the_cluster(place, monkeypatch):
-    """That of whoever reads it may be minutes away."""
+    """The reader's own clock may be minutes away."""
     place.tells(said())
     monkeypatch.setattr(Kubernetes, "_cluster", place.cluster)
     (topology,) = Kubernetes().topologies()

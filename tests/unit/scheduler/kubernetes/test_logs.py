@@ -373,4 +373,4 @@ def test_half_a_line_is_none():
         read.extend(stream)
     assert read == [b"whole"]
     stream.close()
-    assert list(stream) == [b"whole"], "whoever has closed it knows"
+    assert list(stream) == [b"whole"], "to close it is no break"
