@@ -13,7 +13,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from ardea.errors import EncodingError, UserError
 from ardea.plan import ComponentPlan, LogicalPlan, StreamPlan
-from ardea.protocol.arrow import arrow
 from ardea.units import duration
 
 K = TypeVar("K", bound=Hashable)
@@ -355,7 +354,7 @@ def stamps_of(rows: Any, place: int) -> Any:
 
 
 def _stamps_of_column(column: Any) -> Any:
-    if column.null_count and arrow().types.is_integer(column.type):
+    if column.null_count and str(column.type).startswith(("int", "uint")):
         return column.to_pylist()  # NumPy would make doubles of them
     array = column.to_numpy(zero_copy_only=False)
     fine = array.dtype.kind == "M" and array.dtype.str not in _PYTHONS
