@@ -1,6 +1,7 @@
 """Containers whose pods are about to be ended: what is on its way to them is processed first (docs/kubernetes.md).
 
-Pure, as the master is.  A new master resumes the spouts, and hears of those who still want to leave as they register.
+Pure, as the master is.  A new master takes all for away that have not reported to it, and hears of those who still want
+to leave as they register.
 
     asked --all that reaches them rests, or it takes too long--> away --their tasks report again--> the spouts go on
 """
@@ -37,14 +38,25 @@ class DepartureOrders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """A container that was let go: ``lives`` are those that its tasks had."""
+    """A container that was let go, or may have been by a former master.
+
+    ``lives``: those that its tasks had; 0: nobody knows.
+    """
 
     until: float
     lives: Mapping[int, int]
 
+    @property
+    def let_go(self) -> bool:
+        """Whether that is known."""
+        return all(self.lives.values())
+
     def back(self, ending: Ending) -> bool:
         """Whether all its tasks have reported from their next lives."""
-        return all(ending.tasks[task].life > life for task, life in self.lives.items() if task in ending.tasks)
+        return all(self._reported(task, life, ending) for task, life in self.lives.items() if task in ending.tasks)
+
+    def _reported(self, task: int, life: int, ending: Ending) -> bool:
+        return task not in ending.unheard and ending.tasks[task].life > life
 
 
 class Departures:
@@ -68,11 +80,18 @@ class Departures:
         waits = [self._draining.due] if self._draining is not None else []
         return min([*waits, *(away.until for away in self._away.values())], default=math.inf)
 
+    def begun(self, plan: PhysicalPlan, now: float) -> None:
+        """Of a new master: its predecessor may have held the spouts for any container."""
+        for number in plan.containers:
+            self._away[number] = Away(now + BACK_WITHIN, dict.fromkeys((t.task for t in plan.tasks_in(number)), 0))
+
     def asked(self, container: int, plan: PhysicalPlan, ending: Ending, now: float) -> None:
         """A container wants to leave; it may say so again."""
-        if container in self._away:
+        away = self._away.get(container)
+        if away is not None and away.let_go:
             self._orders.leave([container])
         elif container not in self._asked:
+            self._away.pop(container, None)
             self._asked.add(container)
             self._drain(plan, now)
             self.look(ending, plan, now)

@@ -90,6 +90,8 @@ class Master:
         if term > 1:
             self.orders.set_active(active=self.orders.active)  # a manager may remember what held before
             self.updates.begun()
+            if not self.updates.running:
+                self.departures.begun(self.admissions.plan, now)  # by which spouts that were held go on, too
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -291,7 +293,9 @@ class Master:
             self._tell_of_update()
             while self._leaving_at_the_end and ending.phase is Phase.RUNNING:
                 self._leaving(self._leaving_at_the_end.pop(), now)
+            held = self.departures.running
             self.departures.look(ending, self.admissions.plan, now)
+            self._news |= held and not self.departures.running  # the end may have waited for that
             self._save(now)
 
     def _save(self, now: float) -> None:

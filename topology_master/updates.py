@@ -102,11 +102,9 @@ class Updates:
                 self._difference = self._between(plan_of(former), self._plan, rebuilt=rebuilt, whole=definition.whole)
 
     def begun(self) -> None:
-        """A new master's first orders: it goes on with a switch; what its predecessor only drained goes on."""
+        """A new master goes on with a switch."""
         if self._switching is not None:
             self._hold_for_switch()
-        else:
-            self._orders.resume()
 
     @property
     def running(self) -> bool:

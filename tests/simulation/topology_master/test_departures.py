@@ -97,11 +97,10 @@ def test_one_after_the_other(mode):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("after", [0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 8.0])
 def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after, mode):
-    """The next master is asked again, and nothing is lost.  It does not know who is away: rows may come again."""
+    """The next one is asked again, and takes those for away that it has not heard: nothing is lost or comes again."""
     faults = (1.0, lambda c: c.evict(2)), (1.0 + after, lambda c: c.kill("master"))
     with run_with(*faults, config=MODES[mode]) as cluster:
-        assert set(words(cluster)) == set(WORDS)
-        assert mode == "tracked" or words(cluster) == WORDS
+        assert words(cluster) == WORDS
 
 
 @pytest.mark.sampled(5)

@@ -321,10 +321,12 @@ class AnUpdate(RuleBasedStateMachine):
 
     @rule()
     def a_new_master(self):
-        """It goes on with a switch, or revokes the drain."""
+        """It goes on with a switch; else spouts go on, which departures see to."""
         self._master()
         self.rested = frozenset() if self.board.former is None else self.updates._difference.waits
         self.updates.begun()
+        if not self.updates.running:
+            self.board.resume()
         assert (self.board.held is not None) == (self.board.switch_record is not None)
         self._after()
 

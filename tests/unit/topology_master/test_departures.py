@@ -57,10 +57,18 @@ class Board:
         self.begin()
 
     def begin(self):
-        """A master that hears of everybody anew."""
         self.ending, self.departures = Ending(PLAN, EndFacts()), Departures(self)
         for task in PLAN.tasks:
             self.report(task)
+
+    def another_master(self, silent=()):
+        """It hears of everybody anew, but for these containers."""
+        self.held = self.held or set()  # whether somebody was held, it does not know
+        self.ending, self.departures = Ending(PLAN, EndFacts()), Departures(self)
+        self.departures.begun(PLAN, self.now)
+        for number in sorted(set(PLAN.containers) - set(silent)):
+            for task in PLAN.tasks_in(number):
+                self.report(task.task)
 
     def hold(self, spouts, leaving, *, settle):
         self.number += 1
@@ -97,10 +105,11 @@ class Board:
         assert self.ending.reported(report)
         self.look()
 
-    def rest(self):
-        """All do as they are told, and nothing is on its way any more."""
-        for task in PLAN.tasks:
-            self.report(task, rests=True, obeys=True)
+    def rest(self, silent=()):
+        """All but these containers do as they are told, and nothing is on its way any more."""
+        for number, task in PLAN.tasks.items():
+            if task.container not in silent:
+                self.report(number, rests=True, obeys=True)
 
     def back(self, container):
         """The container's next life: its tasks work."""
@@ -230,6 +239,39 @@ def test_somebody_else_says_what_the_spouts_do(board):
     assert board.held == {"left"}, "it was resumed by somebody who no longer decides"
 
 
+def test_a_new_master_lets_spouts_go_on_when_it_has_heard_of_all(board):
+    """A container of which it has not may have been let go by the former one."""
+    board.ask(LAST)
+    board.rest()
+    board.another_master(silent={LAST})
+    assert board.held == {"left"}
+    assert board.departures.running
+    board.back(LAST)
+    assert board.held is None
+    assert not board.departures.running
+
+
+def test_a_new_master_waits_no_longer_than_for_one_that_it_has_let_go_itself(board):
+    board.ask(LAST)
+    board.rest()
+    board.another_master(silent={LAST})
+    board.wait(BACK_WITHIN - 1.0)
+    assert board.held == {"left"}
+    board.wait(1.0)
+    assert board.held is None
+
+
+def test_one_that_asks_a_new_master_before_it_has_reported_is_emptied(board):
+    board.ask(LAST)
+    board.another_master(silent={LAST})
+    board.ask(LAST)
+    assert board.left == []
+    board.rest()
+    assert board.left == [LAST]
+    board.back(LAST)
+    assert board.held is None
+
+
 class ADeparture(RuleBasedStateMachine):
     """Requests, reports, time and new masters in any order."""
 
@@ -238,6 +280,7 @@ class ADeparture(RuleBasedStateMachine):
         self.board = Board()
         self.asked = {}
         self.away = {}
+        self.unknown = set()  # of these, those that a former master has let go, and nobody has been heard of since
         self.ready = False
 
     def _after(self):
@@ -255,6 +298,11 @@ class ADeparture(RuleBasedStateMachine):
 
     @rule(number=st.sampled_from(sorted(PLAN.containers)))
     def asks(self, number):
+        if number in self.unknown:
+            self.unknown.remove(number)
+            del self.away[number]
+            for task in PLAN.tasks_in(number):
+                self.board.report(task.task)
         if number not in self.asked and number not in self.away:
             self.asked[number] = self.board.now
         self.board.ask(number)
@@ -263,6 +311,8 @@ class ADeparture(RuleBasedStateMachine):
 
     @rule(task=st.sampled_from(sorted(PLAN.tasks)), rests=st.booleans(), open_=st.integers(0, 2), obeys=st.booleans())
     def reports(self, task, rests, open_, obeys):
+        if PLAN.tasks[task].container in self.unknown:
+            return
         self.board.report(task, rests=rests, open_=open_, obeys=obeys)
         self.ready = self._nothing_is_on_its_way()
         self._after()
@@ -270,9 +320,9 @@ class ADeparture(RuleBasedStateMachine):
     @rule()
     def all_rest(self):
         self.ready = True
-        self.board.rest()
+        self.board.rest(self.unknown)
         self._after()
-        assert not self.asked, "nothing was on its way to those who asked, and they were kept"
+        assert self.unknown or not self.asked, "nothing was on its way to those who asked, and they were kept"
 
     def _nothing_is_on_its_way(self):
         told, board = self.board.ending.tasks, self.board
@@ -289,6 +339,7 @@ class ADeparture(RuleBasedStateMachine):
     def is_back(self, data):
         number = data.draw(st.sampled_from(sorted(self.away)))
         del self.away[number]
+        self.unknown.discard(number)
         self.board.back(number)
         self._after()
 
@@ -298,6 +349,7 @@ class ADeparture(RuleBasedStateMachine):
         self.board.look()
         self._after()
         self.away = {number: at for number, at in self.away.items() if self.board.now < at + BACK_WITHIN}
+        self.unknown &= self.away.keys()
 
     @precondition(lambda self: self.asked)
     @rule(data=st.data())
@@ -309,12 +361,11 @@ class ADeparture(RuleBasedStateMachine):
 
     @rule()
     def a_new_master(self):
-        """It resumes the spouts, and is asked again."""
-        if self.board.held is not None:
-            self.board.resume()
-        self.board.begin()
+        """It lets spouts go on when those are back that it does not hear of, and is asked again."""
+        self.board.another_master(self.away)
         asked, self.asked = sorted(self.asked), {}
-        self.away.clear()
+        self.away = dict.fromkeys(self.away, self.board.now)
+        self.unknown = set(self.away)
         for number in asked:
             self.asks(number)
 
