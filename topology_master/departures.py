@@ -38,18 +38,14 @@ class DepartureOrders(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """A container that was let go, or may have been by a former master.
+    """A container whose tasks are awaited: ``lives`` are those that they had, 0 where nobody knows.
 
-    ``lives``: those that its tasks had; 0: nobody knows.
+    ``told``: this master has let it go.
     """
 
     until: float
     lives: Mapping[int, int]
-
-    @property
-    def let_go(self) -> bool:
-        """Whether that is known."""
-        return all(self.lives.values())
+    told: bool = False
 
     def back(self, ending: Ending) -> bool:
         """Whether all its tasks have reported from their next lives."""
@@ -68,6 +64,7 @@ class Departures:
         self._asked: set[int] = set()
         self._away: dict[int, Away] = {}
         self._draining: Draining | None = None
+        self._held: frozenset[str] = frozenset()  # the spouts that were ordered to rest last
 
     @property
     def running(self) -> bool:
@@ -88,7 +85,7 @@ class Departures:
     def asked(self, container: int, plan: PhysicalPlan, ending: Ending, now: float) -> None:
         """A container wants to leave; it may say so again."""
         away = self._away.get(container)
-        if away is not None and away.let_go:
+        if away is not None and away.told:
             self._orders.leave([container])
         elif container not in self._asked:
             self._away.pop(container, None)
@@ -96,10 +93,11 @@ class Departures:
             self._drain(plan, now)
             self.look(ending, plan, now)
 
-    def replaced(self, container: int, plan: PhysicalPlan, now: float) -> None:
+    def replaced(self, container: int, plan: PhysicalPlan, ending: Ending, now: float) -> None:
         """Another one has its place before it was told to leave."""
         if container in self._asked:
             self._asked.remove(container)
+            self._away[container] = Away(now + BACK_WITHIN, self._lives(container, plan, ending))
             self._drain(plan, now)
 
     def cancelled(self) -> None:
@@ -119,15 +117,25 @@ class Departures:
         if self._draining is not None and self._may_go(self._draining, ending, now):
             self._orders.leave(sorted(self._asked))
             for number in self._asked:
-                lives = {t.task: ending.tasks[t.task].life for t in plan.tasks_in(number)}
-                self._away[number] = Away(now + BACK_WITHIN, lives)
+                self._away[number] = Away(now + BACK_WITHIN, self._lives(number, plan, ending), told=True)
             self._asked.clear()
             self._draining = None
         over = [number for number, away in self._away.items() if now >= away.until or away.back(ending)]
         for number in over:
             del self._away[number]
-        if over and not self.running:
+        if over:
+            self._go_on(plan)
+
+    def _go_on(self, plan: PhysicalPlan) -> None:
+        """Spouts that were held for nobody else."""
+        if not self.running:
             self._orders.resume()
+        elif self._held - self._awaited(plan):
+            self._hold(plan)
+
+    @staticmethod
+    def _lives(container: int, plan: PhysicalPlan, ending: Ending) -> Mapping[int, int]:
+        return {t.task: ending.tasks[t.task].life for t in plan.tasks_in(container)}
 
     def _may_go(self, draining: Draining, ending: Ending, now: float) -> bool:
         """What rests, and is stored, is not done again when they are back."""
@@ -137,16 +145,25 @@ class Departures:
         return advice in (Advice.GO_ON, Advice.REFUSE)
 
     def _drain(self, plan: PhysicalPlan, now: float) -> None:
-        if not self._asked:
-            self._draining = None
-            if not self._away:
-                self._orders.resume()
-            return
-        difference = self._without(plan, self._asked)
-        patience = Settings.of(plan.logical.config).emptying_secs
-        self._draining = Draining(plan, difference, patience / 2, now)
-        held = difference.held | self._without(plan, self._away).held
-        self._draining.hold = self._orders.hold(sorted(held), sorted(difference.leaving), settle=False)
+        self._draining = None
+        if self._asked:
+            patience = Settings.of(plan.logical.config).emptying_secs
+            self._draining = Draining(plan, self._without(plan, self._asked), patience / 2, now)
+        if self.running:
+            self._hold(plan)
+        else:
+            self._orders.resume()
+
+    def _hold(self, plan: PhysicalPlan) -> None:
+        self._held = self._awaited(plan)
+        leaving = self._without(plan, self._asked).leaving
+        number = self._orders.hold(sorted(self._held), sorted(leaving), settle=False)
+        if self._draining is not None:
+            self._draining.hold = number
+
+    def _awaited(self, plan: PhysicalPlan) -> frozenset[str]:
+        """The spouts from which something reaches those who have asked, or are away."""
+        return self._without(plan, {*self._asked, *self._away}).held
 
     def _without(self, plan: PhysicalPlan, containers: Collection[int]) -> PlanDifference:
         difference = PlanDifference.without(plan, containers)

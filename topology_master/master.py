@@ -119,7 +119,7 @@ class Master:
         admissions = self.admissions
         if admissions.replaces(container):
             self._leaving_at_the_end.discard(container)
-            self.departures.replaced(container, admissions.plan, now)
+            self.departures.replaced(container, admissions.plan, self.ending, now)
         recipients = admissions.admit(container, registration.address, now)
         for known in (admissions.containers[container], *recipients):
             if known.admission and known.address is not None:

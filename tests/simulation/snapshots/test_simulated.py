@@ -16,7 +16,7 @@ from tests.simulation.snapshots.counted import Diamond, EffectivelyOnce, tables_
 from tests.sizes import size
 
 FIRST, _, LAST = os.environ.get("ARDEA_SEEDS", "").partition(":")
-SEEDS = range(int(FIRST or 0), int(LAST or size(20, 100_000, whole=200)))
+SEEDS = range(int(FIRST or 0), int(LAST or size(100, 100_000, whole=1000)))
 FAULTS = 10
 SECONDS = 6.0
 ROWS = Diamond.rows

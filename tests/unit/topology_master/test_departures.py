@@ -212,19 +212,31 @@ def test_the_spouts_of_one_that_is_away_wait_on_when_another_asks(board):
     assert board.held is None
 
 
-def test_one_whose_place_is_taken_before_is_not_waited_for(board):
+def test_one_whose_place_is_taken_before_is_told_nothing_and_its_next_tasks_are_awaited(board):
     board.ask(LAST)
-    board.departures.replaced(LAST, PLAN, board.now)
-    assert board.held is None
-    assert board.left == []
+    board.departures.replaced(LAST, PLAN, board.ending, board.now)
     board.rest()
     assert board.left == []
+    assert board.held == {"left"}
+    board.back(LAST)
+    assert board.held is None
+
+
+def test_whoever_takes_a_place_and_asks_at_once_is_emptied_too(board):
+    board.ask(LAST)
+    board.departures.replaced(LAST, PLAN, board.ending, board.now)
+    board.ask(LAST)
+    assert board.left == []
+    board.rest()
+    assert board.left == [LAST]
 
 
 def test_others_are_waited_for_when_the_place_of_one_is_taken(board):
     board.ask(LAST)
     board.ask(APART)
-    board.departures.replaced(LAST, PLAN, board.now)
+    board.departures.replaced(LAST, PLAN, board.ending, board.now)
+    assert board.held == {"left", "right"}
+    board.back(LAST)
     assert board.held == {"right"}
     board.rest()
     assert board.left == [APART]
@@ -261,6 +273,38 @@ def test_a_new_master_waits_no_longer_than_for_one_that_it_has_let_go_itself(boa
     assert board.held is None
 
 
+def test_a_new_master_holds_no_spout_for_longer_than_it_has_to_whoever_asks_it_meanwhile(board):
+    """All but one have been heard of; what reaches neither that one nor who asks goes on."""
+    silent = {container_of("right")}
+    board.another_master(silent)
+    board.ask(LAST)
+    assert board.held == {"left", "right"}
+    board.back(*silent)
+    assert board.held == {"left"}
+    board.rest()
+    assert board.left == [LAST]
+
+
+def test_what_reaches_nobody_any_more_goes_on_while_another_is_away(board):
+    board.ask(LAST)
+    board.ask(APART)
+    board.rest()
+    assert set(board.left) == {LAST, APART}
+    board.back(APART)
+    assert board.held == {"left"}
+    board.back(LAST)
+    assert board.held is None
+
+
+def test_one_that_a_master_has_let_go_is_told_so_again_though_a_task_was_never_heard_of(board):
+    board.another_master(silent={LAST})
+    board.ask(LAST)
+    board.wait(PATIENCE)
+    assert board.left == [LAST]
+    board.ask(LAST)
+    assert board.left == [LAST, LAST]
+
+
 def test_one_that_asks_a_new_master_before_it_has_reported_is_emptied(board):
     board.ask(LAST)
     board.another_master(silent={LAST})
@@ -280,7 +324,7 @@ class ADeparture(RuleBasedStateMachine):
         self.board = Board()
         self.asked = {}
         self.away = {}
-        self.unknown = set()  # of these, those that a former master has let go, and nobody has been heard of since
+        self.unknown = set()  # of these, those that this master has not let go, and of which it has not heard since
         self.ready = False
 
     def _after(self):
@@ -356,7 +400,9 @@ class ADeparture(RuleBasedStateMachine):
     def is_replaced(self, data):
         number = data.draw(st.sampled_from(sorted(self.asked)))
         del self.asked[number]
-        self.board.departures.replaced(number, PLAN, self.board.now)
+        self.away[number] = self.board.now
+        self.unknown.add(number)
+        self.board.departures.replaced(number, PLAN, self.board.ending, self.board.now)
         self._after()
 
     @rule()
