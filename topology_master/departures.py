@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ardea.config import Settings
@@ -94,11 +94,16 @@ class Departures:
             self.look(ending, plan, now)
 
     def replaced(self, container: int, plan: PhysicalPlan, ending: Ending, now: float) -> None:
-        """Another one has its place before it was told to leave."""
+        """Another one has its place, maybe before it was told to leave; that one may ask, too."""
+        away = self._away.get(container)
         if container in self._asked:
             self._asked.remove(container)
             self._away[container] = Away(now + BACK_WITHIN, self._lives(container, plan, ending))
             self._drain(plan, now)
+        elif away is not None and away.told:
+            self._away[container] = replace(away, told=False)
+        elif away is not None:
+            self._hold(plan)  # nobody has told the spouts of that one
 
     def cancelled(self) -> None:
         """An update says what the spouts do: whoever has asked goes now, and nobody is waited for any more."""
@@ -130,7 +135,7 @@ class Departures:
         """Spouts that were held for nobody else."""
         if not self.running:
             self._orders.resume()
-        elif self._held - self._awaited(plan):
+        elif self._held and self._memory is None and self._held - self._awaited(plan):
             self._hold(plan)
 
     @staticmethod
@@ -149,10 +154,7 @@ class Departures:
         if self._asked:
             patience = Settings.of(plan.logical.config).emptying_secs
             self._draining = Draining(plan, self._without(plan, self._asked), patience / 2, now)
-        if self.running:
-            self._hold(plan)
-        else:
-            self._orders.resume()
+        self._hold(plan)
 
     def _hold(self, plan: PhysicalPlan) -> None:
         self._held = self._awaited(plan)

@@ -103,6 +103,16 @@ def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after, mode):
         assert words(cluster) == WORDS
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("after", [0.12, 0.3, 1.0])
+def test_a_node_that_has_the_master_may_be_drained(after, mode):
+    """The next master takes all of its pods for away."""
+    both = [(1.0, lambda c: c.evict(1)), (1.1, lambda c: c.evict(3))]
+    with run_with(*both, (1.0 + after, lambda c: c.kill("master")), config=MODES[mode]) as cluster:
+        assert words(cluster) == WORDS
+
+
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("victim", ["container-2", "manager-2", "split-2", "container-1"])
 @pytest.mark.parametrize("after", [0.02, 0.1, 0.4, 2.0])

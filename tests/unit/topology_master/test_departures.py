@@ -231,6 +231,27 @@ def test_whoever_takes_a_place_and_asks_at_once_is_emptied_too(board):
     assert board.left == [LAST]
 
 
+def test_whoever_takes_the_place_of_one_that_was_let_go_and_asks_is_emptied_too(board):
+    board.ask(LAST)
+    board.rest()
+    assert board.left == [LAST]
+    board.departures.replaced(LAST, PLAN, board.ending, board.now)
+    board.ask(LAST)
+    assert board.left == [LAST]
+    board.rest()
+    assert board.left == [LAST, LAST]
+
+
+def test_the_spouts_of_whoever_comes_to_a_new_master_are_told_to_wait_for_others_that_are_away(board):
+    board.another_master(silent={LAST, container_of("left")})
+    board.departures.replaced(container_of("left"), PLAN, board.ending, board.now)
+    assert board.held == {"left"}
+    board.back(container_of("left"))
+    assert board.held == {"left"}
+    board.back(LAST)
+    assert board.held is None
+
+
 def test_others_are_waited_for_when_the_place_of_one_is_taken(board):
     board.ask(LAST)
     board.ask(APART)
