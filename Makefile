@@ -14,7 +14,7 @@ AT_A_TIME = $(shell $(BIN)/python tests/machine.py $(MOST_AT_A_TIME))# tests of 
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ardea/versions.py)
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
-.PHONY: help run test test-all check format style types layers generated unit servers processes soak bench proto image dist lock chart clean
+.PHONY: help run test test-all check format style types layers generated unit servers processes together alone soak bench proto image dist lock chart clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -53,9 +53,13 @@ unit: .venv/.installed
 servers: .venv/.installed
 	@. $(SERVERS)
 
-processes: servers .venv/.system
+processes: together alone
+
+together: servers .venv/.system
 	@. $(SERVERS); at_a_time=$(AT_A_TIME); scripts/phase.sh "tests of real processes, $$at_a_time at a time" \
 		$(PYTEST) tests/process tests/unit/helm -m "not alone" --numprocesses $$at_a_time --dist loadscope $(ALL)
+
+alone: servers .venv/.system
 	@. $(SERVERS); scripts/phase.sh "tests of measured time, one at a time" $(PYTEST) tests/process -m alone $(ALL)
 
 soak: .venv/.installed .venv/.system ## the long tests at full size
