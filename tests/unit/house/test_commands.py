@@ -36,7 +36,7 @@ def test_make_test_checks_all_that_make_check_does():
 
 def test_whoever_starts_servers_has_them_installed_and_the_pages_name_them():
     """Those of the tests of real processes, which the long tests are among."""
-    assert ".venv/.system" in prerequisites("processes") & prerequisites("soak")
+    assert all(".venv/.system" in prerequisites(target) for target in ("together", "alone", "soak"))
     installed = {
         "scripts/prometheus.sh": {"Prometheus"},
         "scripts/zookeeper.sh": {"ZooKeeper"},
