@@ -102,8 +102,8 @@ class Departures:
             self._drain(plan, now)
         elif away is not None and away.told:
             self._away[container] = replace(away, told=False)
-        elif away is not None:
-            self._hold(plan)  # nobody has told the spouts of that one
+        elif away is not None and not self._held:
+            self._hold(plan)  # the spouts of that one know nothing of a former master's order
 
     def cancelled(self) -> None:
         """An update says what the spouts do: whoever has asked goes now, and nobody is waited for any more."""
@@ -115,7 +115,7 @@ class Departures:
         """The topology is ended: whoever has asked ends with it."""
         self._asked.clear()
         self._away.clear()
-        self._draining = None
+        self._draining, self._held = None, frozenset()
 
     def look(self, ending: Ending, plan: PhysicalPlan, now: float) -> None:
         """After each report, and when it is due."""
@@ -134,6 +134,7 @@ class Departures:
     def _go_on(self, plan: PhysicalPlan) -> None:
         """Spouts that were held for nobody else."""
         if not self.running:
+            self._held = frozenset()
             self._orders.resume()
         elif self._held and self._memory is None and self._held - self._awaited(plan):
             self._hold(plan)

@@ -153,7 +153,14 @@ class LogicalPlan:
 
     def upstream(self, component: str) -> frozenset[str]:
         """Every component whose tuples can reach ``component``, itself excluded."""
-        return frozenset(c.name for c in self.components if component in self.downstream(c.name))
+        inputs = {each.name: each.inputs for each in self.components}
+        reached: set[str] = set()
+        frontier = [component]
+        while frontier:
+            fresh = {entry.component for entry in inputs.get(frontier.pop(), ())} & inputs.keys() - reached
+            reached |= fresh
+            frontier += fresh
+        return frozenset(reached)
 
     def task_ids(self) -> dict[str, range]:
         """Component -> its task ids: from 1, contiguous, in component name order."""

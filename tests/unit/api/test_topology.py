@@ -33,6 +33,12 @@ class Lines(Spout):
     def next_tuple(self): ...
 
 
+class Middle(Bolt):
+    outputs = ("line",)
+
+    def process(self, tup): ...
+
+
 class Split(Bolt):
     outputs = ("word", "length", Stream(fields=["text"], name="errors"), Stream(["n"], name="to", direct=True))
 
@@ -334,6 +340,19 @@ def test_dead_letters_of_a_bolt_are_there_where_all_goes_back_only():
         TopologyError, match=r"\[__dead_letter\] of the bolt \[count\]: bolts have it with .*EFFECTIVELY"
     ):
         builder.plan()
+
+
+@given(st.lists(st.sets(st.integers(0, 11), max_size=3), min_size=1, max_size=12))
+def test_what_lies_upstream_of_a_component_is_what_it_is_downstream_of(read):
+    """``read``: of each component, which of those before it."""
+    components = {}
+    for place, sources in enumerate(read):
+        inputs = [components[f"c{source}"] for source in sources if source < place]
+        components[f"c{place}"] = Middle.spec(inputs=inputs) if inputs else Lines.spec()
+    components["end"] = Count.spec(inputs=[*components.values()])
+    plan = type("Graph", (Topology,), components).plan()
+    for name in components:
+        assert plan.upstream(name) == {other for other in components if name in plan.downstream(other)}
 
 
 def test_implicit_streams_are_in_the_plan_where_they_are_read():

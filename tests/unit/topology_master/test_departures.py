@@ -246,6 +246,9 @@ def test_the_spouts_of_whoever_comes_to_a_new_master_are_told_to_wait_for_others
     board.another_master(silent={LAST, container_of("left")})
     board.departures.replaced(container_of("left"), PLAN, board.ending, board.now)
     assert board.held == {"left"}
+    ordered = board.number
+    board.departures.replaced(LAST, PLAN, board.ending, board.now)
+    assert board.number == ordered, "who comes later finds that order"
     board.back(container_of("left"))
     assert board.held == {"left"}
     board.back(LAST)
