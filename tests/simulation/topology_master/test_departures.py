@@ -103,9 +103,9 @@ def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after, mode):
         assert words(cluster) == WORDS
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("after", [0.12, 0.3, 1.0])
+@pytest.mark.parametrize("after", [0.12, 1.0, 1.5, 2.0])
 def test_a_node_that_has_the_master_may_be_drained(after, mode):
     """The next master takes all of its pods for away."""
     both = [(1.0, lambda c: c.evict(1)), (1.1, lambda c: c.evict(3))]
