@@ -63,7 +63,8 @@ class Ages:
 
     def age(self) -> None:
         """Those that are due do, by which values are gone in time."""
-        self.look()
+        if self._each:
+            self.look()
         for aging in self._each:
             if (now := aging.now()) >= aging.next and now > NEVER:
                 aging.next = now + aging.every

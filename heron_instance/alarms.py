@@ -33,15 +33,18 @@ class TickBatch:
 class Alarms:
     """Of one task.  Ticks come so many seconds apart (None: there are none), and none while the task rests.
 
-    ``overdue``: whether timers of the clock are left that were due when the task began: rows come after these.
+    ``any``: whether there will ever be something to do.  ``overdue``: whether timers of the clock are left that were
+    due when the task began: rows come after these.
     """
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._env = parts, parts.env
         self._bolt = cast("Bolt", parts.env.component)
         self._every = parts.env.settings.tick
-        self._event = any(isinstance(each, Timers) and each.time == "event" for each in states_of(type(self._bolt)))
+        timers = [each for each in states_of(type(self._bolt)) if isinstance(each, Timers)]
+        self._event = any(each.time == "event" for each in timers)
         self.windows = Windowing(parts, self._bolt) if isinstance(self._bolt, WindowBolt) else None
+        self.any = bool(self._every or timers or self.windows is not None)
         self._waits = False  # whether windows that are over were not all seen, by the last look
         self._gives_way = -math.inf  # until then rows come first, whose turn is as long as that of windows
         self._rested = False  # whether the task was at rest before

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 
@@ -25,8 +27,7 @@ class Aligned:
     bytes_aside: int = field(default=0, compare=False)
 
 
-@dataclass(slots=True)
-class _Arrived(Generic[T]):
+class _Arrived(msgspec.Struct, Generic[T], frozen=True):
     """``barrier`` is the number of one, else 0; ``size`` in bytes."""
 
     source: int

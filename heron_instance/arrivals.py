@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from ardea.heron_instance.alignment import Aligned, Alignment
 from ardea.heron_instance.environment import Environment
@@ -19,11 +20,12 @@ MOST_ASIDE = 64 << 20
 """Bytes; with more, a task asks to abandon the snapshot."""
 
 
-class Arrived(NamedTuple):
-    """``counted``: its credit has been given back, as it was set aside."""
+class Arrived(msgspec.Struct, frozen=True):
+    """``size`` in bytes; ``counted``: its credit has been given back, as it was set aside."""
 
     header: Header
     frames: Sequence[bytes]
+    size: int
     counted: bool = False
 
 
@@ -35,19 +37,23 @@ class Arrivals:
         self._alignment: Alignment[Arrived] = Alignment(upstream, self._put_aside)
         self._aligns: float | None = None  # since when it does
         self._early: deque[Arrived] = deque()  # of a timeline whose state is not back yet
+        self._in_order: deque[Arrived] = deque()  # where there are no snapshots
 
     def put(self, header: Header, frames: Sequence[bytes]) -> None:
         """A batch, marker or barrier."""
-        self._put(Arrived(header, frames))
+        self._put(Arrived(header, frames, sum(map(len, frames))))
 
     def next(self) -> Arrived | Aligned | None:
         """What is to be processed next; None: nothing yet."""
+        snapshots = self._env.snapshots
+        if snapshots is None:
+            return self._in_order.popleft() if self._in_order else None
         arrived = self._alignment.next()
         if isinstance(arrived, Arrived):
             if arrived.counted:
                 self._wait_aside(arrived, -1)
-        elif self._env.snapshots is not None:
-            self._time(self._env.snapshots, arrived)
+        else:
+            self._time(snapshots, arrived)
         return arrived
 
     def _time(self, snapshots: TaskSnapshots, aligned: Aligned | None) -> None:
@@ -63,7 +69,7 @@ class Arrivals:
     @property
     def idle(self) -> bool:
         """Whether there is nothing to process before more comes."""
-        return self._alignment.idle
+        return not self._in_order and self._alignment.idle
 
     def ended(self, source: int) -> None:
         """Nothing comes of that task any more."""
@@ -92,10 +98,13 @@ class Arrivals:
 
     def _put(self, arrived: Arrived) -> None:
         header, snapshots = arrived.header, self._env.snapshots
-        fate = Fate.TAKEN if snapshots is None else snapshots.timeline.fate(header.timeline)
+        if snapshots is None:
+            self._in_order.append(arrived)
+            return
+        fate = snapshots.timeline.fate(header.timeline)
         if fate is Fate.TAKEN:
             barrier = header.snapshot if header.kind == BARRIER else 0
-            self._alignment.put(header.source, arrived, sum(map(len, arrived.frames)), barrier=barrier)
+            self._alignment.put(header.source, arrived, arrived.size, barrier=barrier)
         elif fate is Fate.WAITS:
             self._early.append(arrived)
         else:
@@ -104,15 +113,15 @@ class Arrivals:
     def _put_aside(self, arrived: Arrived) -> Arrived:
         self._count(arrived)
         self._wait_aside(arrived, 1)
-        return arrived._replace(counted=True)
+        return Arrived(arrived.header, arrived.frames, arrived.size, counted=True)
 
     def _wait_aside(self, arrived: Arrived, sign: int) -> None:
         """They count for the watermark, so that spouts pause while a barrier is awaited."""
         window = self._env.window
         window.aside_rows += sign * arrived.header.rows
-        window.aside_bytes += sign * sum(map(len, arrived.frames))
+        window.aside_bytes += sign * arrived.size
 
     def _count(self, arrived: Arrived) -> None:
         """Gives back the credit of a batch."""
         if arrived.header.rows and not arrived.counted:
-            self._env.output.consumed(arrived.header, sum(map(len, arrived.frames)))
+            self._env.output.consumed(arrived.header, arrived.size)

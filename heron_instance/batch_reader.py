@@ -35,28 +35,24 @@ class BatchReader:
 
         Where nothing is tracked because all can go back, all of it goes back, by RollingBack.
         """
-        try:
-            return self._read(header, frames)
-        except ProtocolError as error:
-            self._unreadable(header, frames, error)
-            return None
-
-    def _read(self, header: Header, frames: Sequence[bytes]) -> InputBatch:
         source = self._sources.get(header.source)
         streams = () if source is None else self._env.plan.logical[source].streams
-        if source is None or header.stream >= len(streams):
-            raise ProtocolError("MALFORMED_ROWS", f"this task reads no stream {header.stream} of task {header.source}")
         try:
+            if source is None or header.stream >= len(streams):
+                what = f"this task reads no stream {header.stream} of task {header.source}"
+                raise ProtocolError("MALFORMED_ROWS", what)
             return self._calls.read(header, frames, source, streams[header.stream])
         except ProtocolError as error:
-            where = f"from task {header.source} of {source}, stream {streams[header.stream].name}"
-            raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
+            known = header.stream < len(streams)
+            where = f"from task {header.source} of {source}, stream {streams[header.stream].name}: " if known else ""
+            self._unreadable(header, frames, f"{error.code}: {where}{error.reason}", error.hint)
+            return None
 
-    def _unreadable(self, header: Header, frames: Sequence[bytes], error: ProtocolError) -> None:
+    def _unreadable(self, header: Header, frames: Sequence[bytes], why: str, hint: str | None) -> None:
         snapshots = self._env.snapshots
         follows = "the rows fail" if snapshots is None else "the topology goes back to its last snapshot"
-        what = self._reporter.error = f"{self._env.task.name}: {error.message}; {follows}"
-        self._env.component.logger.error("%s%s", what, f"; {error.hint}" if error.hint else "")
+        what = self._reporter.error = f"{self._env.task.name}: {why}; {follows}"
+        self._env.component.logger.error("%s%s", what, f"; {hint}" if hint else "")
         self._env.instruments.malformed += 1
         self._env.instruments.failed.value += header.rows
         if header.ids:

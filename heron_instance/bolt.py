@@ -163,9 +163,9 @@ class BoltRunner:
                 self._open(arrived)
 
     def _open(self, arrived: Arrived) -> None:
-        header, frames, counted = arrived
-        if not counted:
-            self._env.output.consumed(header, sum(map(len, frames)))
+        header, frames = arrived.header, arrived.frames
+        if not arrived.counted:
+            self._env.output.consumed(header, arrived.size)
         self._parts.reporter.markers.data(header.source)
         began = self._env.clock()
         batch = self._reader.read(header, frames)
@@ -195,15 +195,19 @@ class BoltRunner:
                 self._parts.take_again(emitted)
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
-        if self._alarms.fire(rows_wait=self.busy or not env.inbox.empty):
+        alarms = self._alarms
+        if alarms.any and alarms.fire(rows_wait=self.busy or not env.inbox.empty):
             self._quiet.look()
-        self._take()
+        if emitted.batch is None:
+            self._take()
         if emitted.batch is not None:
             self._process(emitted.batch)
             now = env.clock()
-        self._alarms.tick(now)
+        if alarms.any:
+            alarms.tick(now)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
-        idle = not self.busy and env.inbox.empty
+        busy = self.busy
+        idle = not busy and env.inbox.empty
         waiting = self._parts.task_output.waiting
         full = max(emitted.processed, waiting) >= env.settings.batch_rows
         if full and not idle and now < emitted.acks_left + AFTER:
@@ -211,11 +215,13 @@ class BoltRunner:
             if waiting >= env.settings.batch_rows:
                 began, now = now, emitted.send_rows()
                 self._parts.user_code.flushing.flushed(began, now)
-        due = min(sending.flush(emitted, now, idle=idle, force=full), self._quiet.tell(now))
+        due = sending.flush(emitted, now, idle=idle, force=full)
+        if self._parts.reporter.time is not None:
+            due = min(due, self._quiet.tell(now))
         self._parts.reporter.report()
-        if self.busy:
+        if busy:
             return now
-        return min(due, self._alarms.next(now), now + 1.0)
+        return min(due, alarms.next(now), now + 1.0)
 
     def waited(self, seconds: float) -> None:
         """Idle."""

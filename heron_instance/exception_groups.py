@@ -63,9 +63,8 @@ class ExceptionGroups:
 
     def version(self, *, last: bool) -> int:
         """Another one when the master is to hear of them again; ``last``: there may be no later report."""
-        now = self._clock()
-        if self._changed and (last or now - self._told >= TELL_EVERY):
-            self._changed, self._told = False, now
+        if self._changed and (last or self._clock() - self._told >= TELL_EVERY):
+            self._changed, self._told = False, self._clock()
             self._version += 1
         return self._version
 

@@ -166,15 +166,15 @@ class Executor:
 
     def advance(self, now: float) -> float:
         """Does what is due; returns when there is more to do (``now``: at once)."""
-        part, due = self._part, math.inf
+        part = self._part
         try:
             if part is None:
                 self.env.states.age()
-            else:
-                works = part.look(now)
-                due = part.due if part.settled else now
-                if not works:
-                    return min(part.again if part.again > now else now + 1.0, due)
+                return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
+            works = part.look(now)
+            due = part.due if part.settled else now
+            if not works:
+                return min(part.again if part.again > now else now + 1.0, due)
             return min(self.runner.advance(now), due) if self.lifecycle.initialized else now + 1.0
         except Exception as error:
             self._faults.end_timeline(error)

@@ -193,7 +193,7 @@ class Gateway:
     @property
     def held_bytes(self) -> int:
         """Output that waits for credit, or for room on the control lane; 1 if only markers wait, which have no size."""
-        return max(self.channel.held_bytes + sum(m.size for m in self._waiting_control), int(self.held))
+        return self.channel.held_bytes + sum(m.size for m in self._waiting_control) or int(self.held)
 
     @property
     def held(self) -> bool:

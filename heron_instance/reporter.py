@@ -226,7 +226,7 @@ class Reporter:
             self._seen,
             self.given_up,
             failure,
-            self.error,
+            self._error,
             (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else (),
             (env.plan.epoch, lifecycle.hold),
             self.broken.version if self.broken is not None else 0,

@@ -35,7 +35,7 @@ from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import CREDITS, EXIT, ORDER, PAUSE, SNAPSHOTS, Header, Hello, Order, Plan
+from ardea.protocol.wire_pb2 import CREDITS, EXIT, ORDER, PAUSE, ROWS, SNAPSHOTS, Header, Hello, Order, Plan
 from ardea.versions import PROTOCOL
 
 if TYPE_CHECKING:
@@ -128,6 +128,9 @@ class Shell:
 
     def deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
         """A message for the executor."""
+        if header.kind == ROWS:
+            self.inbox.put((header, frames), size)
+            return
         order = Order.FromString(frames[0]) if header.kind == ORDER else None
         if order is not None and order.kind == EXIT:
             self._over = True  # before the executor hears that it is to end
