@@ -125,7 +125,7 @@ class KeyedState(State):
 
     def attach(self, component: object, table: MutableMapping[Any, Any]) -> None:
         """Gives the component its table."""
-        vars(component)[self.name] = table
+        give(component, self.name, table)
 
 
 class TaskState(State):
@@ -139,19 +139,23 @@ class TaskState(State):
         if component is None:
             return self
         try:
-            return vars(component)[_CELLS][self.name]
-        except KeyError:
+            return object.__getattribute__(component, _CELLS)[self.name]
+        except (AttributeError, KeyError):
             self._not_running(component)
 
     def __set__(self, component: object, value: Any) -> None:
         try:
-            vars(component)[_CELLS][self.name] = value
-        except KeyError:
+            cells = object.__getattribute__(component, _CELLS)
+        except AttributeError:
             self._not_running(component)
+        cells[self.name] = value
 
     def attach(self, component: object) -> None:
         """Gives the component the default."""
-        vars(component).setdefault(_CELLS, {})[self.name] = self.make()
+        cells = own(component, _CELLS)
+        if cells is None:
+            give(component, _CELLS, cells := {})
+        cells[self.name] = self.make()
 
 
 class ListState(State):
@@ -172,7 +176,24 @@ class ListState(State):
 
     def attach(self, component: object) -> None:
         """Gives the component an empty list."""
-        vars(component)[self.name] = []
+        give(component, self.name, [])
+
+
+def give(component: object, name: str, value: Any) -> None:
+    """An attribute of its own.
+
+    Python makes a dictionary of an object's attributes once ``vars`` is called, and has the old way from then on: each
+    ``self.rows`` of the author's code takes longer.
+    """
+    object.__setattr__(component, name, value)
+
+
+def own(component: object, name: str) -> Any:
+    """The component's attribute, not its class's; None: it has none.  Likewise without ``vars``."""
+    try:
+        return object.__getattribute__(component, name)
+    except (AttributeError, UserError):  # the latter says that a state is not running
+        return None
 
 
 def keyed_of(cls: type) -> list[KeyedState]:

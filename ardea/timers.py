@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ardea.keyed import State, checked_time
+from ardea.keyed import State, checked_time, give
 
 
 class Timers(State):
@@ -28,4 +28,4 @@ class Timers(State):
 
     def attach(self, component: object, table: object) -> None:
         """Gives the component its timers."""
-        vars(component)[self.name] = table
+        give(component, self.name, table)

@@ -82,7 +82,7 @@ class JoinBolt(ReadyMade, Bolt):
 
     def _ready_prepare(self, context: TopologyContext) -> None:
         """Likewise."""
-        self._joining = Joining(self, context, vars(self)[ROWS], vars(self).get(TIMERS))
+        self._joining = Joining(self, context, getattr(self, ROWS), getattr(self, TIMERS))
 
     def process(self, tup: Tuple) -> None:
         """The engine's to call: a row of one side."""
