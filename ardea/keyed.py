@@ -17,7 +17,7 @@ from ardea.backends.types import kind_of
 from ardea.errors import UserError
 from ardea.units import duration
 
-_CELLS = "_task_states"
+NOTHING = object()
 _FIXED = (NoneType, EllipsisType, msgspec.UnsetType, tzinfo)
 """Types of objects that nobody changes, although they have no hash but that of every object."""
 
@@ -63,6 +63,35 @@ class State:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+
+    def __get__(self, component: object, owner: type | None = None) -> Any:
+        """The component's own value hides this, once there is one: it is read and written as any attribute."""
+        return self if component is None else self._not_running(component)
+
+    def of(self, component: object) -> Any:
+        """The component's own value; ``NOTHING``: it has none.
+
+        Without ``vars``, by which Python makes a dictionary of an object's attributes, and has the old way from then
+        on: each ``self.rows`` of the author's code takes longer.
+        """
+        try:
+            return object.__getattribute__(component, self.name)
+        except UserError:  # by the method above
+            return NOTHING
+
+    def _give(self, component: object, value: Any) -> None:
+        """Likewise.
+
+        Raises:
+            UserError: the author's code has assigned something before, which nobody would see again.
+        """
+        if self.of(component) is not NOTHING:
+            raise UserError(
+                f"{type(component).__name__}.{self.name}, declared at {self.place}, was assigned before initialize(), "
+                "where nobody would see it again",
+                hint="State is there from initialize() on; default= says what it begins with.",
+            )
+        object.__setattr__(component, self.name, value)
 
     def _not_running(self, component: object) -> NoReturn:
         raise UserError(
@@ -119,13 +148,9 @@ class KeyedState(State):
         """With ``by=``, since keys are looked up by it."""
         return super().kind if self.by is None else f"{super().kind}(by={self.by})"
 
-    def __get__(self, component: object, owner: type | None = None) -> Any:
-        """The component's own table hides this, once there is one."""
-        return self if component is None else self._not_running(component)
-
     def attach(self, component: object, table: MutableMapping[Any, Any]) -> None:
         """Gives the component its table."""
-        give(component, self.name, table)
+        self._give(component, table)
 
 
 class TaskState(State):
@@ -135,27 +160,9 @@ class TaskState(State):
         """As of a :class:`KeyedState`."""
         super().__init__(default, type)
 
-    def __get__(self, component: object, owner: type | None = None) -> Any:
-        if component is None:
-            return self
-        try:
-            return object.__getattribute__(component, _CELLS)[self.name]
-        except (AttributeError, KeyError):
-            self._not_running(component)
-
-    def __set__(self, component: object, value: Any) -> None:
-        try:
-            cells = object.__getattribute__(component, _CELLS)
-        except AttributeError:
-            self._not_running(component)
-        cells[self.name] = value
-
     def attach(self, component: object) -> None:
         """Gives the component the default."""
-        cells = own(component, _CELLS)
-        if cells is None:
-            give(component, _CELLS, cells := {})
-        cells[self.name] = self.make()
+        self._give(component, self.make())
 
 
 class ListState(State):
@@ -170,30 +177,9 @@ class ListState(State):
         super().__init__(list, type)
         self.share = share
 
-    def __get__(self, component: object, owner: type | None = None) -> Any:
-        """The component's own list hides this, once there is one."""
-        return self if component is None else self._not_running(component)
-
     def attach(self, component: object) -> None:
         """Gives the component an empty list."""
-        give(component, self.name, [])
-
-
-def give(component: object, name: str, value: Any) -> None:
-    """An attribute of its own.
-
-    Python makes a dictionary of an object's attributes once ``vars`` is called, and has the old way from then on: each
-    ``self.rows`` of the author's code takes longer.
-    """
-    object.__setattr__(component, name, value)
-
-
-def own(component: object, name: str) -> Any:
-    """The component's attribute, not its class's; None: it has none.  Likewise without ``vars``."""
-    try:
-        return object.__getattribute__(component, name)
-    except (AttributeError, UserError):  # the latter says that a state is not running
-        return None
+        self._give(component, [])
 
 
 def keyed_of(cls: type) -> list[KeyedState]:

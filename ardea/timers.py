@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from ardea.keyed import State, checked_time, give
+from ardea.keyed import State, checked_time
 
 
 class Timers(State):
@@ -22,10 +22,6 @@ class Timers(State):
         super().__init__(None)
         self.time = checked_time(self, time)
 
-    def __get__(self, component: object, owner: type | None = None) -> Any:
-        """The component's own timers hide this, once there are some."""
-        return self if component is None else self._not_running(component)
-
     def attach(self, component: object, table: object) -> None:
         """Gives the component its timers."""
-        give(component, self.name, table)
+        self._give(component, table)

@@ -16,7 +16,7 @@ from ardea.component import Component
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.ages import Ages
 from ardea.heron_instance.intervals import Intervals
-from ardea.keyed import KeyedState, ListState, State, TaskState, own, states_of
+from ardea.keyed import KeyedState, ListState, State, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, PairKeys, owned_by
 from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
@@ -149,7 +149,7 @@ class States:
     def _look_for_others(self) -> None:
         """Raises UserError: the author's code has assigned something to a state that is changed in place."""
         for state in states_of(type(self._component)):
-            found = own(self._component, state.name)
+            found = state.of(self._component)
             if isinstance(state, KeyedState) and found is not self._tables[state.name][0]:
                 state.assigned(self._component, found, f"self.{state.name}.clear(), self.{state.name}.update(...)")
             if isinstance(state, Timers) and found is not self.timers:

@@ -184,6 +184,12 @@ CASES = {
         "class Wrong(Count):\n    def __init__(self):\n        self.emit(['heron', 1])\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"
     ),
+    "`self.seen = {}` in `__init__`, where `seen` is declared as a state": (
+        "from ardea import KeyedState\n"
+        "class Wrong(Count):\n    seen = KeyedState(default=0)\n    def __init__(self):\n        self.seen = {}\n"
+        "class T(Topology):\n    words = Words.spec()\n"
+        "    count = Wrong.spec(inputs={words: Grouping.fields('word')})"
+    ),
     "an exception in `process`": (
         "class Wrong(Count):\n    def process(self, tup):\n        raise ValueError('no such table')\n"
         "class T(Topology):\n    words = Words.spec()\n    count = Wrong.spec(inputs=[words])"

@@ -88,10 +88,19 @@ def test_states_are_found_in_all_bases_by_name():
     assert states_of(Bolt) == []
 
 
-@pytest.mark.parametrize("use", [lambda b: b.counts["a"], lambda b: b.position, lambda b: setattr(b, "position", 1)])
+@pytest.mark.parametrize("use", [lambda b: b.counts["a"], lambda b: b.position])
 def test_on_an_object_that_no_topology_runs_it_says_so(use):
     with pytest.raises(UserError, match=r"Derived\.(counts|position) was used on a component that is not running"):
         use(Derived())
+
+
+@pytest.mark.parametrize("name", ["counts", "position"])
+def test_what_init_assigns_to_a_state_is_refused(name):
+    bolt = Derived()
+    setattr(bolt, name, None)
+    where = rf"Derived\.{name}, declared at test_keyed\.py:\d+, was assigned before initialize\(\)"
+    with pytest.raises(UserError, match=where):
+        States(bolt, ALL)
 
 
 @pytest.mark.parametrize("default", [[], {}, set()])
