@@ -179,6 +179,7 @@ class Registrar:
 
     def _register(self, master: MasterLink) -> None:
         registration = self._applicant.registration()
+        master.outbox.withdraw("leaving")  # who registers does not leave: it is said again, after that
         master.outbox.newest("register", Header(kind=REGISTER), [registration.SerializeToString()])
         for report in self._reports.values():
             self.report(report)
