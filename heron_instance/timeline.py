@@ -30,6 +30,7 @@ class Timeline:
         self.number = self.taken = 0
         self._task, self._life = task, life
         self._order = SnapshotOrder()
+        self._takes_part = False  # whether the ordered timeline counts on this life of the task
         self._version = 0  # of the order: the master's term, and its own
         self._broken = False
 
@@ -38,6 +39,7 @@ class Timeline:
         if version <= self._version:
             return False
         self._order, self._version = order, version
+        self._takes_part = order.lives.get(self._task) == self._life
         return True
 
     @property
@@ -117,7 +119,3 @@ class Timeline:
         if timeline < self._order.timeline:
             return Fate.VOID
         return Fate.TAKEN if timeline == self.number and self.works else Fate.WAITS
-
-    @property
-    def _takes_part(self) -> bool:
-        return self._order.lives.get(self._task) == self._life

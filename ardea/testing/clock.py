@@ -7,7 +7,6 @@ import itertools
 import math
 import random
 from collections.abc import Callable
-from functools import partial
 
 Action = Callable[[], object]
 
@@ -18,13 +17,13 @@ class Timeline:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.now = 0.0
-        self._ties = random.Random(f"ties of {seed}")
-        self._count = itertools.count()
+        self._tie = random.Random(f"ties of {seed}").random
+        self._number = itertools.count().__next__
         self._events: list[tuple[float, float, int, Action]] = []
 
     def at(self, time: float, action: Action) -> None:
         """Calls ``action`` at ``time``; at once, but after the present event, if that has passed."""
-        heapq.heappush(self._events, (max(time, self.now), self._ties.random(), next(self._count), action))
+        heapq.heappush(self._events, (max(self.now, time), self._tie(), self._number(), action))
 
     @property
     def next(self) -> float:
@@ -57,17 +56,18 @@ class Alarm:
     def set(self, time: float) -> None:
         """Rings at ``time``, unless it rings earlier anyway."""
         if time < self._time:
-            self._time = max(time, self._timeline.now)
-            self._timeline.at(self._time, partial(self._ring, self._time))
+            self._time = time = max(time, self._timeline.now)
+            self._timeline.at(time, self._ring)
 
     def cancel(self) -> None:
         """Does not ring any more."""
         self._time = math.inf
 
-    def _ring(self, time: float) -> None:
-        if time == self._time:
+    def _ring(self) -> None:
+        now = self._timeline.now
+        if now == self._time:  # else an earlier one has taken its place
             self._time = math.inf
-            if self._timeline.now < self._held:
+            if now < self._held:
                 self.set(self._held)
             else:
                 self._action()

@@ -54,7 +54,8 @@ class SimulatedExecutor:
 
     def clock(self) -> float:
         """The executor's time."""
-        return max(self._ahead, self._world.timeline.now)
+        now = self._world.timeline.now
+        return max(self._ahead, now)
 
     def begin(self, plan: PhysicalPlan, message: Plan) -> None:
         """The first plan is here."""
