@@ -42,6 +42,7 @@ class State:
         self.type = kind
         declared = sys._getframe(2)
         self.place = f"{Path(declared.f_code.co_filename).name}:{declared.f_lineno}"
+        self._names: set[str] = set()
 
     @property
     def kind(self) -> str:
@@ -49,20 +50,25 @@ class State:
         return type(self).__name__
 
     def assigned(self, component: object, value: Any, instead: str) -> NoReturn:
-        """The author's code has put another object in the place of the engine's."""
+        """The author's code has put another object in the place of the engine's, or none (``NOTHING``)."""
+        what = "deleted" if value is NOTHING else f"assigned a {type(value).__name__}"
         raise UserError(
-            f"{type(component).__name__}.{self.name}, declared at {self.place}, was assigned a {type(value).__name__}: "
-            "no snapshot would have it",
+            f"{type(component).__name__}.{self.name}, declared at {self.place}, was {what}: no snapshot would have it",
             hint=f"Change it in place: {instead}.",
         )
 
     def check(self) -> None:
         """Raises UserError: there can be no such state."""
+        if len(self._names) > 1:
+            raise UserError(
+                f"declaration, at {self.place}, has the names {' and '.join(sorted(self._names))}: each needs its own"
+            )
         if self.type is not None:
             kind_of(self.type, self.place)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        self._names.add(name)
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own value hides this, once there is one: it is read and written as any attribute."""
@@ -75,9 +81,10 @@ class State:
         on: each ``self.rows`` of the author's code takes longer.
         """
         try:
-            return object.__getattribute__(component, self.name)
+            found = object.__getattribute__(component, self.name)
         except UserError:  # by the method above
             return NOTHING
+        return NOTHING if found is self else found  # which a dataclass gives each object
 
     def _give(self, component: object, value: Any) -> None:
         """Likewise.
@@ -195,7 +202,11 @@ def prefix_of(cls: type) -> int | None:
 def states_of(cls: type) -> list[State]:
     """What a class and its bases declare, by name."""
     names = sorted({name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, State)})
-    return [value for name in names if isinstance(value := getattr(cls, name), State)]
+    states = {name: value for name in names if isinstance(value := getattr(cls, name), State)}
+    for name, state in states.items():
+        if not state.name:  # it was put on the class after that was made
+            state.__set_name__(cls, name)
+    return list(states.values())
 
 
 def _can_change(value: Any) -> bool:

@@ -16,7 +16,7 @@ from ardea.component import Component
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.ages import Ages
 from ardea.heron_instance.intervals import Intervals
-from ardea.keyed import KeyedState, ListState, State, TaskState, states_of
+from ardea.keyed import NOTHING, KeyedState, ListState, State, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, PairKeys, owned_by
 from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
@@ -154,6 +154,8 @@ class States:
                 state.assigned(self._component, found, f"self.{state.name}.clear(), self.{state.name}.update(...)")
             if isinstance(state, Timers) and found is not self.timers:
                 state.assigned(self._component, found, f"self.{state.name}.set(...), self.{state.name}.cancel(...)")
+            if isinstance(state, TaskState) and found is NOTHING:
+                state.assigned(self._component, found, f"self.{state.name} = None")
             if isinstance(state, ListState) and not isinstance(found, list):
                 state.assigned(self._component, found, f"self.{state.name}[:] = ...")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import dataclasses
 import datetime as dt
 import enum
 import re
@@ -12,7 +13,7 @@ from fractions import Fraction
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -101,6 +102,44 @@ def test_what_init_assigns_to_a_state_is_refused(name):
     where = rf"Derived\.{name}, declared at test_keyed\.py:\d+, was assigned before initialize\(\)"
     with pytest.raises(UserError, match=where):
         States(bolt, ALL)
+
+
+@dataclasses.dataclass
+class Annotated(Bolt):
+    counts: Any = KeyedState(default=0)  # noqa: RUF009 -- as authors write it
+    position: Any = TaskState(default=3)  # noqa: RUF009
+
+
+def test_what_a_dataclass_gives_each_object_is_no_value():
+    bolt = Annotated()
+    States(bolt, ALL)
+    assert (dict(bolt.counts), bolt.position) == ({}, 3)
+
+
+def test_a_state_may_be_put_on_a_class_after_that_was_made():
+    late = type("Late", (Bolt,), {})
+    late.position = TaskState(default=3)
+    bolt = late()
+    States(bolt, ALL)
+    assert (bolt.position, [state.name for state in states_of(late)]) == (3, ["position"])
+
+
+def test_a_state_has_one_name():
+    class Twice(Bolt):
+        first = second = TaskState(default=0)
+
+    with pytest.raises(UserError, match=r"declaration, at test_keyed\.py:\d+, has the names first and second"):
+        Twice.first.check()
+
+
+@pytest.mark.parametrize(("name", "instead"), [("counts", "self.counts.clear()"), ("position", "self.position = None")])
+def test_a_state_that_is_deleted_is_named(name, instead):
+    bolt = Derived()
+    states = States(bolt, ALL)
+    delattr(bolt, name)
+    with pytest.raises(UserError, match=rf"Derived\.{name}, declared at .*, was deleted: no snapshot") as caught:
+        states.freeze()
+    assert instead in caught.value.hint
 
 
 @pytest.mark.parametrize("default", [[], {}, set()])
