@@ -18,6 +18,7 @@ from ardea.errors import UserError
 from ardea.units import duration
 
 NOTHING = object()
+"""Of an object that has no value of its own."""
 _FIXED = (NoneType, EllipsisType, msgspec.UnsetType, tzinfo)
 """Types of objects that nobody changes, although they have no hash but that of every object."""
 
@@ -26,6 +27,8 @@ class State:
     """What a class declares; ``name`` is that of the attribute."""
 
     name = ""
+    in_place = "self.{} = None"
+    """How it may be changed."""
 
     def __init__(self, default: Any, kind: Any = None) -> None:
         """``default``: a value that cannot be changed, or a function without parameters that makes one.
@@ -49,13 +52,23 @@ class State:
         """What kind of state it is, for processes without the author's class."""
         return type(self).__name__
 
-    def assigned(self, component: object, value: Any, instead: str) -> NoReturn:
-        """The author's code has put another object in the place of the engine's, or none (``NOTHING``)."""
-        what = "deleted" if value is NOTHING else f"assigned a {type(value).__name__}"
-        raise UserError(
-            f"{type(component).__name__}.{self.name}, declared at {self.place}, was {what}: no snapshot would have it",
-            hint=f"Change it in place: {instead}.",
-        )
+    def look(self, component: object, given: object) -> None:
+        """Whether the component still has a value of which snapshots know; ``given``: what the engine gave it.
+
+        Raises:
+            UserError: the author's code has put another object in its place, or none.
+        """
+        found = self.of(component)
+        if not self._fits(found, given):
+            what = "deleted" if found is NOTHING else f"assigned a {type(found).__name__}"
+            raise UserError(
+                f"{type(component).__name__}.{self.name}, declared at {self.place}, was {what}: "
+                "no snapshot would have it",
+                hint=f"Change it in place: {self.in_place.format(self.name, self.name)}.",
+            )
+
+    def _fits(self, found: object, given: object) -> bool:
+        return found is given
 
     def check(self) -> None:
         """Raises UserError: there can be no such state."""
@@ -117,6 +130,8 @@ class KeyedState(State):
     needs_keys = True
     """Whether it says nothing where several tasks get rows without a key."""
 
+    in_place = "self.{}.clear(), self.{}.update(...)"
+
     def __init__(
         self,
         *,
@@ -171,6 +186,9 @@ class TaskState(State):
         """Gives the component the default."""
         self._give(component, self.make())
 
+    def _fits(self, found: object, given: object) -> bool:  # noqa: ARG002 -- it may be assigned
+        return found is not NOTHING
+
 
 class ListState(State):
     """A list of one task: ``self.open.append(file)``.
@@ -178,6 +196,8 @@ class ListState(State):
     When the number of tasks changes, its items are shared out again: with ``split`` in order, each to one task; with
     ``all`` each task gets the items of all tasks, and takes what is its own, as a source does with partitions.
     """
+
+    in_place = "self.{}[:] = ..."
 
     def __init__(self, *, share: Literal["split", "all"] = "split", type: Any = None) -> None:  # noqa: A002
         """It begins empty; ``type``: of its items, as of a :class:`KeyedState`."""
@@ -187,6 +207,9 @@ class ListState(State):
     def attach(self, component: object) -> None:
         """Gives the component an empty list."""
         self._give(component, [])
+
+    def _fits(self, found: object, given: object) -> bool:  # noqa: ARG002 -- another list may be assigned
+        return isinstance(found, list)
 
 
 def keyed_of(cls: type) -> list[KeyedState]:

@@ -13,6 +13,8 @@ class Timers(State):
     A timer belongs to its key, as keyed state does, and moves with it.
     """
 
+    in_place = "self.{}.set(...), self.{}.cancel(...)"
+
     def __init__(self, *, time: Literal["processing", "event"] = "processing") -> None:
         """``time``: by which clock; ``processing``: the machine's; ``event``: the task's watermark (docs/time.md).
 

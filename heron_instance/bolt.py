@@ -198,8 +198,7 @@ class BoltRunner:
         alarms = self._alarms
         if alarms.any and alarms.fire(rows_wait=self.busy or not env.inbox.empty):
             self._quiet.look()
-        if emitted.batch is None:
-            self._take()
+        self._take()
         if emitted.batch is not None:
             self._process(emitted.batch)
             now = env.clock()

@@ -16,7 +16,7 @@ from ardea.component import Component
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.ages import Ages
 from ardea.heron_instance.intervals import Intervals
-from ardea.keyed import NOTHING, KeyedState, ListState, State, TaskState, states_of
+from ardea.keyed import KeyedState, ListState, State, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, PairKeys, owned_by
 from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
@@ -147,17 +147,10 @@ class States:
             table.freeze()
 
     def _look_for_others(self) -> None:
-        """Raises UserError: the author's code has assigned something to a state that is changed in place."""
+        """Raises UserError: the author's code has put something in the place of a state."""
         for state in states_of(type(self._component)):
-            found = state.of(self._component)
-            if isinstance(state, KeyedState) and found is not self._tables[state.name][0]:
-                state.assigned(self._component, found, f"self.{state.name}.clear(), self.{state.name}.update(...)")
-            if isinstance(state, Timers) and found is not self.timers:
-                state.assigned(self._component, found, f"self.{state.name}.set(...), self.{state.name}.cancel(...)")
-            if isinstance(state, TaskState) and found is NOTHING:
-                state.assigned(self._component, found, f"self.{state.name} = None")
-            if isinstance(state, ListState) and not isinstance(found, list):
-                state.assigned(self._component, found, f"self.{state.name}[:] = ...")
+            table = self.timers if isinstance(state, Timers) else self._tables.get(state.name, (None,))[0]
+            state.look(self._component, table)
 
     def pieces(self, *, full: bool) -> Iterator[bytes]:
         """A file of what :meth:`freeze` has left: all of it, or what has changed since what was last :meth:`stored`.

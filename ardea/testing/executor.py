@@ -54,8 +54,7 @@ class SimulatedExecutor:
 
     def clock(self) -> float:
         """The executor's time."""
-        now = self._world.timeline.now
-        return max(self._ahead, now)
+        return max(self._ahead, self._world.timeline.now)
 
     def begin(self, plan: PhysicalPlan, message: Plan) -> None:
         """The first plan is here."""

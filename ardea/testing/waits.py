@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection
 
 from ardea.testing.clock import Timeline
@@ -27,10 +28,8 @@ class Waits:
 
     def step(self) -> None:
         """Goes on to the next event."""
-        try:  # noqa: SIM105 -- suppress(), once an event, would be a fortieth of a simulation
+        with contextlib.suppress(_Meanwhile):
             self._timeline.step()
-        except _Meanwhile:
-            pass
         error, self._raised = self._raised, None
         if error is not None:
             raise error
