@@ -286,7 +286,7 @@ class KeyedTable(dict[Any, Any]):
             return
         fresh = dict.__len__(self) - self._looked
         keys = list(itertools.islice(dict.__reversed__(self), fresh)) if fresh else []
-        if not all(map(is_key, keys)):
+        if not are_keys(keys) and not all(map(is_key, keys)):  # the first is quick, and right of most
             found = list(map(as_key, keys))
             values = [dict.pop(self, key) for key in keys]
             dict.update(self, zip(reversed(found), reversed(values), strict=True))  # of equal ones the last
