@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -143,7 +144,7 @@ def _exported(where: str, name: Any, metric: Any) -> str:
     return sanitize(name)
 
 
-def _no_executor(_: Callable[[], object]) -> None:
+def _no_executor(_context: TopologyContext, _function: Callable[[], object]) -> None:
     raise UserError("submit() was called outside of a running topology", hint="Call it from initialize() or later.")
 
 
@@ -174,7 +175,7 @@ class TopologyContext:
         topology_id: str | None = None,
         state_address: str = "",
         state_credential: str = "",
-        submit: Callable[[Callable[[], object]], None] = _no_executor,
+        submit: Callable[[TopologyContext, Callable[[], object]], None] = _no_executor,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -187,7 +188,7 @@ class TopologyContext:
             topology_id: name and unique id; by default the name.
             state_address: of the state manager; empty where there is none.
             state_credential: ``user:password``; empty: that of the environment.
-            submit: runs a function on the executor thread.
+            submit: runs a function on the executor thread, as long as the context's component is not closed.
             clock: see the attribute.
             now: see the attribute.
         """
@@ -345,13 +346,15 @@ class TopologyContext:
         self._hooks_taken = True
         return self.hooks
 
-    def renew(self) -> None:
-        """For another object of the component, in the same process: hooks and metrics are its own; task data stays."""
-        self._hooks.clear()
-        self._hooks_taken = False
-        self._metrics.clear()
-        self._exported.clear()
-        self.rolling_back = False
+    def renewed(self) -> TopologyContext:
+        """The engine's to call, for another object of the component in the same process.
+
+        Hooks, metrics and what it submits are its own; task data is that of all of them.
+        """
+        other = copy.copy(self)
+        other._hooks, other._metrics, other._exported = [], {}, set()
+        other._hooks_taken = other.rolling_back = False
+        return other
 
     def keyed_state(
         self,
@@ -413,7 +416,7 @@ class TopologyContext:
         The way for threads of the author's own to emit, ack and fail: from any other thread these raise.  After
         ``close`` nothing runs any more.
         """
-        self._submit(function)
+        self._submit(self, function)
 
     def to_json(self) -> str:
         """The task, its streams and readers, and the tasks of the topology, as one JSON object."""

@@ -65,7 +65,11 @@ class Output(Protocol):
 
 @dataclass(slots=True)
 class Environment:
-    """All that an executor works with.  ``over``: whether the order to exit has come, as the topology is over."""
+    """All that an executor works with.
+
+    ``over``: whether the order to exit has come, as the topology is over.  ``timeline``: in which its component works,
+    what it sends being void in any other; 0: nothing is ever rolled back.
+    """
 
     plan: PhysicalPlan
     task: TaskPlan
@@ -88,12 +92,14 @@ class Environment:
     over: Callable[[], bool] = lambda: False
     states: States = field(init=False)
     commits: Commits | None = field(init=False, default=None)
+    timeline: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         keys = self.keys if self.settings.remembers else None
         backend = None if keys is None or self.backend is None else self.backend()
         self.states = States(self.component, keys, self.context.now, backend)
         snapshots, self.commits = self.snapshots, None
+        self.timeline = 0 if snapshots is None else snapshots.timeline.number
         if snapshots is not None and isinstance(self.component, TwoPhaseSink):
             self._keep_rows(self.component, snapshots)
         self.context.add_state = self._add_state
@@ -125,11 +131,6 @@ class Environment:
         index, fields = tasks.index(self.task.task), next(grouped, 1)
         prefix = prefix_of(component.cls) is not None
         return Keys(component.name, index, len(tasks), self.settings.key_groups, fields, prefix)
-
-    @property
-    def timeline(self) -> int:
-        """In which the task works; 0: nothing is ever rolled back."""
-        return 0 if self.snapshots is None else self.snapshots.timeline.number
 
 
 NO_THREAD = 0

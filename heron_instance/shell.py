@@ -208,8 +208,7 @@ class Shell:
 
     def renewed(self, env: Environment) -> Environment:
         """For the executor of the next timeline: with a new object of the author's component."""
-        env.context.renew()
-        return dataclasses.replace(env, component=self.component.cls())
+        return dataclasses.replace(env, component=self.component.cls(), context=env.context.renewed())
 
     def begin(self, message: Plan) -> None:
         """The executor's first steps, ahead of :meth:`Executor.work`."""
@@ -218,9 +217,9 @@ class Shell:
         self.executor.set_active(active=message.active)
         self.executor.reporter.report()
 
-    def submit(self, function: Callable[[], object]) -> None:
-        """From any thread: runs in the executor of now, between calls of its component."""
-        self.inbox.put(partial(self._submitted, self.executor, function))
+    def submit(self, context: TopologyContext, function: Callable[[], object]) -> None:
+        """From any thread: runs between calls of the component that has this context, unless another one goes on."""
+        self.inbox.put(partial(self._submitted, context, function))
 
     def failed(self, error: BaseException) -> None:
         """The executor ends with it; the master hears of what no other life would mend."""
@@ -228,10 +227,9 @@ class Shell:
         if executor is not None and (failure := executor.lifecycle.fails_topology(error)):
             executor.reporter.report(failure)
 
-    def _submitted(self, executor: Executor | None, function: Callable[[], object]) -> None:
-        """``executor``: that of the object that has handed it over; None: no other has been there."""
+    def _submitted(self, context: TopologyContext, function: Callable[[], object]) -> None:
         assert self.executor is not None
-        if executor is None or executor is self.executor:
+        if context is self.executor.env.context:
             self.executor.submitted(function)
 
     def _reborn(self) -> None:

@@ -158,8 +158,10 @@ def test_metrics_are_registered_once():
     assert task.metrics["lines"].counts() == {"": 2}
     with pytest.raises(UserError, match="'split' registers two metrics named 'lines'"):
         task.register_metric("lines", CountMetric())
-    task.renew()
-    assert task.register_metric("lines", count) is count
+    task.task_data["client"] = count
+    other = task.renewed()
+    assert (other.metrics, other.task_data) == ({}, task.task_data)
+    assert other.register_metric("lines", count) is count
 
 
 @pytest.mark.parametrize(
@@ -183,8 +185,9 @@ def test_what_cannot_be_exported_is_no_metric(name, metric, said):
 
 def test_submit_hands_over_to_the_executor():
     handed = []
-    context(1, submit=handed.append).submit(len)
-    assert handed == [len]
+    made = context(1, submit=lambda *both: handed.append(both))
+    made.submit(len)
+    assert handed == [(made, len)]
     with pytest.raises(UserError, match="outside of a running topology"):
         context(1).submit(len)
 
