@@ -68,8 +68,7 @@ class States:
         self._values: dict[str, Values] = {}
         self._frozen: list[bytes] = []  # those without keys, as they were at the last barrier
         self._unknown: dict[str, list[Piece]] | None = {}  # until initialize() has said which states there are
-        self._aging: set[str] = set()  # those whose values have a time to live
-        self.stale = False  # whether files hold what nobody has any more, or values without an age
+        self._dropped = False  # whether files hold what nobody has any more
         for state in states_of(type(component)):
             self._values[state.name] = values_of(state.type, state.place)
             if isinstance(state, KeyedState):
@@ -95,8 +94,6 @@ class States:
         base = self._base(state.name, keys, ttl, clock.now)
         lower = Lower(state.name, keys, self._values[state.name], base, None if ttl is None else clock.stamp)
         table = KeyedTable(state.make, lower, normal=of_windows)
-        if ttl is not None:
-            self._aging.add(state.name)
         if self._keys is None:
             self._ages.add(state, table)
         self._tables[state.name] = table, lower
@@ -122,12 +119,12 @@ class States:
         self._values[state.name] = values_of(state.type, state.place)
         table = self._table(state)
         for piece in self._unknown.pop(state.name, ()):
-            self._load_keys(piece)
+            table.lower.load(piece)
         return table
 
     def complete(self) -> None:
         """``initialize`` has returned: what nobody has asked for is dropped."""
-        self.stale = self.stale or bool(self._unknown)
+        self._dropped = self._dropped or bool(self._unknown)
         self._unknown = None
 
     def freeze(self) -> None:
@@ -145,6 +142,11 @@ class States:
             self._frozen.append(encode_piece(Piece(WATERMARK, Kind.ITEMS, range(0), items)))
         for table, _ in self._tables.values():
             table.freeze()
+
+    @property
+    def stale(self) -> bool:
+        """Whether files hold what nobody has any more, or do not say the age that values have: a base does."""
+        return self._dropped or any(lower.stale for _, lower in self._tables.values())
 
     def _look_for_others(self) -> None:
         """Raises UserError: the author's code has put something in the place of a state."""
@@ -167,7 +169,7 @@ class States:
 
     def stored(self) -> None:
         """The file that was written last lies in the store: a base, if these were stale."""
-        self.stale = False
+        self._dropped = False
         for _, lower in self._tables.values():
             lower.stored()
 
@@ -223,7 +225,7 @@ class States:
             ):
                 raise self._unreadable(piece.state, EncodingError(wrong))
             if piece.state in self._tables:
-                self._load_keys(piece)
+                self._tables[piece.state][1].load(piece)
             elif own and piece.state in self._single:
                 setattr(self._component, piece.state, *self._read(piece))
             elif piece.state == WATERMARK:
@@ -233,12 +235,7 @@ class States:
             elif self._unknown is not None and piece.groups and piece.state not in self._values:
                 self._unknown.setdefault(piece.state, []).append(piece)
             elif piece.state not in self._values:
-                self.stale = True
-
-    def _load_keys(self, piece: Piece) -> None:
-        if piece.state in self._aging and not piece.written:
-            self.stale = True
-        self._tables[piece.state][1].load(piece)
+                self._dropped = True
 
     def loaded(self, tasks: int) -> None:
         """All files that are needed of so many former tasks: items of lists are shared out."""

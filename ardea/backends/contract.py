@@ -56,7 +56,7 @@ class Base(Protocol):
         """Those that are there."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Each key once.  Chunks of one ``written`` follow one another, in the order of their groups.
+        """Each key once.  Chunks of one ``written`` follow one another, in the order of their groups, or of some parts.
 
         All of it is as it was when the first chunk was asked for.
         """

@@ -29,6 +29,7 @@ SLICE = 1000
 ABSENT: Any = object()
 
 Rows = list[tuple[Any, ...]]
+MadeOf = Callable[[Rows], Iterable[tuple[Kind, Rows]]]
 
 
 class Layer:
@@ -61,6 +62,8 @@ class Lower:
         self.base: Base = PlainBase(keys) if base is None else base
         self.now: Callable[[], float] = clock or (lambda: 0.0)
         self.layer: Layer | None = None
+        self.stale = False  # whether values have an age that no file says
+        self._ages, self._ageless = clock is not None, False
         self._merging: Iterator[bool] | None = None
         self._known: KeyCache[int] | None = None
 
@@ -129,6 +132,9 @@ class Lower:
             if self.base.expired(older.written):  # below it may be what was written at no time
                 older = Layer({}, older.gone | older.puts.keys())
             fresh = fresh.over(older)
+        if self._ageless and fresh.written:
+            self.base.prune()
+            self.stale, self._ageless = True, False
         self.layer = fresh
 
     def pieces(self, *, full: bool) -> Iterator[Piece]:
@@ -158,26 +164,25 @@ class Lower:
             groups[self.keys.check(self.name, row[0]) - owned.start].append(row)
         yield from zip(owned, groups, strict=True)
 
-    def _pieces(
-        self, groups: Iterable[tuple[int, Rows]], made_of: Callable[[Rows], Iterable[tuple[Kind, Rows]]], written: float
-    ) -> Iterator[Piece]:
+    def _pieces(self, groups: Iterable[tuple[int, Rows]], made_of: MadeOf, written: float) -> Iterator[Piece]:
         """``groups``: in their order; of one there may be several parts, one after the other."""
-        assert self.keys is not None
-        owned = self.keys.owned
         rows: Rows = []
-        first = owned.start
-        for group, found in groups:
-            first = min(first, group)
+        first = last = 0
+        for group, found in (each for each in groups if each[1]):
+            if rows and (group < last or len(rows) >= SLICE):  # a base in parts begins again with its first group
+                yield from self._pieces_of(rows, made_of, range(first, last + 1), written)
+                rows = []
+            first, last = first if rows else group, group
             rows += found
-            if len(rows) >= SLICE:
-                for kind, some in made_of(rows):
-                    yield Piece(self.name, kind, range(first, group + 1), some, written)
-                rows, first = [], group + 1
-        for kind, some in made_of(rows) if rows else ():
-            yield Piece(self.name, kind, range(first, owned.stop), some, written)
+        if rows:
+            yield from self._pieces_of(rows, made_of, range(first, last + 1), written)
+
+    def _pieces_of(self, rows: Rows, made_of: MadeOf, groups: range, written: float) -> Iterator[Piece]:
+        return (Piece(self.name, kind, groups, some, written) for kind, some in made_of(rows))
 
     def stored(self) -> None:
-        """The layer lies in the store: it may be merged."""
+        """The layer lies in the store, or all if that is stale: it may be merged."""
+        self.stale = False
         if self.layer is not None:
             self._merging = self._merge(self.layer)
 
@@ -189,6 +194,7 @@ class Lower:
 
     def _merge(self, layer: Layer) -> Iterator[bool]:
         self.base.prune()
+        self._ageless = self._ageless or (self._ages and not layer.written)
         for piece in self._slices(layer.puts.items()):
             self.base.add(piece, layer.written)
             yield True
@@ -215,6 +221,8 @@ class Lower:
         if piece.groups.start < owned.start or piece.groups.stop > owned.stop:
             rows = (row for row in rows if self.keys.group(row[0]) in owned)
         written = piece.written or self.now()
+        if self._ages and not piece.written:
+            self.stale, self._ageless = self.stale or written != 0.0, self._ageless or written == 0.0
         if piece.kind is Kind.GONE or self.base.expired(written):
             self.base.remove(row[0] for row in rows)
         elif piece.kind is Kind.PACKED:

@@ -32,7 +32,7 @@ _WRITE_BUFFER = 16 * _MIB
 _CACHE = 32 * _MIB
 _CHUNK = 1000
 _PREFIX = struct.Struct(">HQ")
-_GROUP = struct.Struct(">H")
+_GROUP = struct.Struct(">I")
 _LENGTH = struct.Struct(">I")
 _CODEC = RowCodec()
 _EARLIEST = 1 << 62  # places may be below 0
@@ -180,8 +180,6 @@ class RocksBase:
 
     def add(self, rows: Iterable[Row], written: float) -> None:
         """In one batch; who counts keys must know which are there already."""
-        if self._ttl is not None and written == 0.0 and math.isfinite(now := self._now()):
-            written = now  # there was no time yet when it was written
         part = self._part(written)
         placed = {self._end(key): (key, kept) for key, kept in rows}
         former = dict.fromkeys(placed, b"")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ardea.backends.types import kind_of
-from ardea.errors import EncodingError, ProtocolError
+from ardea.errors import ArdeaError, EncodingError
 from ardea.protocol.scalars import type_name, unwrap
 from ardea.protocol.values import RowCodec
 
@@ -49,6 +49,10 @@ class Refused(NamedTuple):
 
     type: str
     reason: str
+
+
+_SAYS_ALL = msgspec.MsgspecError, ArdeaError, ValueError, TypeError, OverflowError
+"""Errors whose message is enough; of another one the author's code has raised, its name is needed too."""
 
 
 class Values:
@@ -147,8 +151,8 @@ class Typed(Values):
         """See :class:`Values`."""
         try:
             return msgspec.convert(plain, self._type, builtin_types=_AS_THEY_ARE)
-        except (msgspec.ValidationError, ValueError, TypeError, OverflowError) as error:
-            raise EncodingError(f"it is no {self._name}: {error}") from error
+        except Exception as error:  # the author's __post_init__ runs here
+            raise self._unlike(error) from error
 
     def loaded(self, kept: Any) -> Any:
         """See :class:`Values`."""
@@ -156,10 +160,16 @@ class Typed(Values):
             if type(kept) is Packed:
                 self.value(kept)
                 return kept
-        except (msgspec.DecodeError, ProtocolError, ValueError, TypeError, OverflowError) as error:
-            raise EncodingError(f"it is no {self._name}: {error}") from error
+        except Exception as error:
+            raise self._unlike(error) from error
         scalar = self.of_plain(kept)
         return scalar if type(scalar) in SCALARS else Packed.of(kept)
+
+    def _unlike(self, error: Exception) -> Exception:
+        if isinstance(error, MemoryError):
+            return error
+        kind = "" if isinstance(error, _SAYS_ALL) else f"{type(error).__name__}: "
+        return EncodingError(f"it is no {self._name}: {kind}{error}")
 
     def refusal(self, value: Any) -> Refused | None:
         """With the place of the declaration."""

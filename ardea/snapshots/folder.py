@@ -56,7 +56,8 @@ class Folder:
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
-        _sync(place.parent)
+        for folder in place.relative_to(self._path).parents:  # another process may have made them, and may be dead
+            _sync(self._path / folder)
 
     def names(self) -> list[str]:
         """Of all files, and of what was begun and is not finished.
@@ -110,7 +111,7 @@ def path_of(address: str) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """The rename lasts."""
+    """What was made in it, or renamed, lasts."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

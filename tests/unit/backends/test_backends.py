@@ -140,6 +140,16 @@ def test_a_folder_is_made_when_it_is_needed_and_nothing_is_left_in_it(tmp_path):
     reading.close()
 
 
+def test_there_may_be_as_many_key_groups_as_somebody_likes(tmp_path):
+    many = Keys("count", 0, 1, 1_000_000, 1)
+    backend = RocksBackend(tmp_path / "1")
+    base = backend.base("t", many, None, lambda: 0.0)
+    base.add([(number, number) for number in range(10)], 0.0)
+    assert {chunk.group for chunk in base.chunks()} == {many.group(number) for number in range(10)}
+    assert base.get(9) == 9
+    backend.close()
+
+
 def test_what_a_disk_does_is_said_with_the_folder_and_what_to_do(tmp_path):
     (tmp_path / "file").touch()
     base = RocksBackend(tmp_path / "file" / "1").base("t", ALL, None, lambda: 0.0)

@@ -107,7 +107,7 @@ class Lives(RuleBasedStateMachine):
             for key, (value, was, stamp) in self.plain.items()
         }
         self.plain = stamped
-        full = full or not self.files
+        full = full or not self.files or self.states.stale
         self.writing = full, self.states.pieces(full=full), (dict(stamped), self.now)
 
     @precondition(lambda self: self.writing is not None)
@@ -177,8 +177,9 @@ class TestLivesInRocks(LivesInRocks.TestCase):
         monkeypatch.setattr(memory, "SLICE", 2)
 
 
-def test_what_rocks_merges_once_there_is_a_time_counts_from_then():
-    lives = LivesInRocks()
+@pytest.mark.parametrize("lives", [Lives, LivesInRocks])
+def test_what_is_merged_once_there_is_a_time_counts_from_then(lives):
+    lives = lives()
     lives.put(key="a", value=1)
     lives.barrier(full=False)
     for _ in range(2):
@@ -186,6 +187,26 @@ def test_what_rocks_merges_once_there_is_a_time_counts_from_then():
         lives.written()
         lives.barrier(full=False)
     lives.lives_as_long_as_it_should()
+    lives.teardown()
+
+
+@pytest.mark.parametrize("lives", [Lives, LivesInRocks])
+def test_after_a_rollback_values_are_as_old_as_they_would_be_without(lives):
+    """Not as of the first snapshot after it: who goes back forgets what it would have forgotten."""
+    lives = lives()
+    lives.put(key="a", value=1)
+    lives.barrier(full=False)
+    lives.written()
+    lives.time_passes(watermark=30.0)
+    lives.barrier(full=False)
+    lives.written()
+    lives.goes_back()
+    for _ in range(2):
+        lives.time_passes(watermark=79.0)
+        lives.barrier(full=False)
+        lives.written()
+        lives.lives_as_long_as_it_should()
+    assert dict(lives.bolt.counts) == {}
     lives.teardown()
 
 
@@ -222,6 +243,31 @@ def test_what_was_written_before_there_was_a_watermark_counts_from_the_first_sna
     bolt.watermark += 1.0
     barrier(states, files)
     assert dict(bolt.counts) == {}
+
+
+@pytest.mark.parametrize("made", [MemoryBackend, RocksBackend])
+def test_keys_that_got_their_time_together_with_later_ones_are_found_by_other_tasks(made, tmp_path):
+    """What was written at no time is stamped as the later ones are, and lies in a part of its own."""
+    scratch = Scratch(made, tmp_path)
+    files, bolt = [], Count()
+    states = States(bolt, ALL, backend=scratch.open())
+    states.time = Watermark(bolt)
+    for watermark in (None, 1000.0, 1001.0):
+        bolt.watermark = watermark
+        bolt.counts.update((number, number) for number in range(len(bolt.counts), len(bolt.counts) + 1500))
+        barrier(states, files)
+    states.freeze()
+    content = b"".join(states.pieces(full=True))
+    states.close()
+    found = []
+    for index in range(4):
+        bolt = Count()
+        states = States(bolt, Keys("count", index, 4, 720, 1), backend=scratch.open())
+        states.time = Watermark(bolt)
+        states.load(content, "f")
+        found += bolt.counts
+        states.close()
+    assert sorted(found) == [*range(4500)]
 
 
 @pytest.mark.parametrize("made", [MemoryBackend, RocksBackend])

@@ -171,6 +171,40 @@ class Other(msgspec.Struct):
     lines: list[int]
 
 
+@dataclasses.dataclass
+class Particular:
+    seen: list[int]
+
+    def __post_init__(self):
+        self.look()
+
+    def look(self):
+        """All is well."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "seen", "says"),
+    [
+        (KeyError("kept"), EncodingError, "it is no Particular: KeyError: 'kept'"),
+        (ValueError("too old"), EncodingError, "it is no Particular: too old"),
+        (MemoryError(), MemoryError, None),
+    ],
+)
+def test_whatever_a_type_raises_as_a_value_is_made_says_that_it_cannot_be_read(raised, seen, says, monkeypatch):
+    def raises(_self):
+        raise raised
+
+    table = table_of(Particular)
+    table["k"] = Particular([])
+    table.freeze()
+    (piece,) = table.lower.pieces(full=True)
+    monkeypatch.setattr(Particular, "look", raises)
+    with pytest.raises(UserError if says else seen, match=says):
+        table_of(Particular).lower.load(piece)
+    with pytest.raises(seen, match=says):
+        values_of(Particular).of_plain({"seen": []})
+
+
 def test_a_field_with_a_default_reads_old_snapshots_and_one_that_is_gone_is_passed_over():
     table = table_of(Order)
     table["k"] = Order([Line("a", Decimal(2))], size=Size.LARGE)

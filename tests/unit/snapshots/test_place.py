@@ -1,9 +1,11 @@
 """Where snapshots are kept: a folder, or a file system of pyarrow; what cannot be used is said in one sentence."""
 
 import contextlib
+import os
 import queue
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -116,6 +118,17 @@ def test_a_file_that_comes_into_a_folder_as_it_is_emptied_stays(tmp_path):
     objects._system = Bucket()
     objects.delete(["t1/0.1/1-1.base"])
     assert objects.names() == ["t1/0.1/2-1.base"]
+
+
+def test_what_was_written_is_on_disk_with_each_folder_above_it(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
+    place = tmp_path / "words-1"
+    for name in ("t5/1.40/count-0.base", "t5/1.40/count-1.base", "1.40.manifest"):
+        synced.clear()
+        Folder.under(str(tmp_path), "words-1").write(name, [b"some"])
+        parents = [place / parent for parent in Path(name).parents]
+        assert synced == [each.stat().st_ino for each in (place / name, *parents)]
 
 
 def test_a_place_that_works_is_left_as_it_was(files):
