@@ -58,5 +58,5 @@ class BatchReader:
         if header.ids:
             self._acking.fail_unread(column(frames[-2]))
         if snapshots is not None:
-            snapshots.lost()
+            snapshots.lost(f"{self._env.task.name} cannot read rows: {why}")
             raise RollingBack

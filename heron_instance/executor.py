@@ -132,7 +132,7 @@ class Executor:
                 wake = self.advance(clock())
                 user_code.turns += 1
                 started = self._count_busy()
-                self.held_back = runner.waits_for_room
+                self.held_back = runner.waits_for_room and self._works
                 pause = max(0.0, min(wake - started, 1.0))
                 self.in_user_code = False
                 item = yield pause
@@ -152,6 +152,12 @@ class Executor:
         finally:
             self._count_busy()
         return None
+
+    @property
+    def _works(self) -> bool:
+        """Else it waits for a plan or an order, whatever its output holds: room may come by these alone."""
+        snapshots = self.env.snapshots
+        return snapshots is None or snapshots.timeline.works
 
     def _count_busy(self) -> float:
         """Work ends now.  In this order a thread that reads meanwhile may miss it, and counts none twice."""
@@ -276,6 +282,8 @@ class Executor:
         self.env.context.rolling_back = self.rolled_back
         try:
             self.lifecycle.close(over=self.env.over())
+        except RollingBack:
+            pass  # it has emitted more than there was room for, and all of that is void
         except Exception as error:
             if not self.rolled_back:
                 raise

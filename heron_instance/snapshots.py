@@ -128,9 +128,9 @@ class TaskSnapshots:
         self.timeline.ended()
         self.report.broken, self.report.blamed = printable(why, most=2000), row
 
-    def lost(self) -> None:
-        """A batch of the timeline could not be used: all of it has to come again."""
-        self.timeline.ended()
+    def lost(self, why: str) -> None:
+        """A batch of the timeline could not be read: all of it has to come again."""
+        self.broke(why)
         self.report.lost = True
 
     def give_up(self, number: int, why: str, *, too_much: bool = False) -> None:

@@ -60,7 +60,10 @@ class TakingPart:
     def _write_outside(self, commits: Commits, committed: int, now: float) -> bool:
         """Whether all rows of a sink that count are outside."""
         if self._lifecycle.running:
+            waited = not commits.idle
             self.due = commits.advance(now, committed)
+            if waited and commits.idle:
+                self._snapshots.moved()  # the last snapshot names rows that are outside, and the next one does not
             self._snapshots.unwritten(commits.waiting, commits.oldest, commits.why)
         if commits.error != self._waits:
             self._waits = commits.error
@@ -82,6 +85,7 @@ class TakingPart:
             return
         except ArdeaError as error:
             self._cannot_use(error)
+        self._env.timeline = snapshots.timeline.number
         self._reporter.put_back(number)
         try:
             self._begin(number)

@@ -171,8 +171,6 @@ class SnapshotFigures:
                 why = f"{self._name(who)} has a new life"
             case Cause.MANAGER:
                 why = f"the stream manager of container {who} has a new life"
-            case Cause.LOSS:
-                why = f"rows to {self._name(who)} were lost"
             case Cause.UPDATE:
                 why = "an update"
             case Cause.RECORD:

@@ -193,9 +193,7 @@ class Snapshots:
             return
         self._reports[task] = report
         if report.broken:
-            self._break(Cause.ERROR, task, now, report.broken)
-        elif report.lost:
-            self._break(Cause.LOSS, task, now)
+            self._break(Cause.LOSS if report.lost else Cause.ERROR, task, now, report.broken)
         else:
             self._moved = max(self._moved, report.moved)
             self._restored(now)

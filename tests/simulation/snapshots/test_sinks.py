@@ -7,13 +7,26 @@ from collections import defaultdict
 
 import pytest
 
-from ardea import Bolt, Topology
+from ardea import Bolt, Grouping, Topology
 from ardea.heron_instance import commits, intervals
+from ardea.heron_instance.intervals import is_rows
+from ardea.snapshots.manifest import decode_manifest, manifest_name
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.testing.instance import SimulatedInstance
 from tests.simulation.snapshots.counted import EffectivelyOnce
-from tests.simulation.snapshots.written import ROWS, Goes, Numbered, Table, Writes, Written, check, covered, whole
+from tests.simulation.snapshots.written import (
+    ROWS,
+    Endless,
+    Goes,
+    Numbered,
+    Table,
+    Writes,
+    Written,
+    check,
+    covered,
+    whole,
+)
 from tests.sizes import size
 
 CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0}
@@ -130,6 +143,45 @@ def test_what_is_not_outside_yet_is_in_each_snapshot_until_it_is(table):
         cluster.advance(3.0)
         table.down = False
         ended(cluster)
+
+
+def named(cluster):
+    """The files of rows that the last snapshot names."""
+    store = Inside(cluster).store
+    number = store.records[-1].committed
+    parts = decode_manifest(store.files[manifest_name(number)], number).parts.values()
+    return number, [file.name for part in parts for file in part.files if is_rows(file.name)]
+
+
+class Plain(Topology):
+    """Its sink is none that writes whole intervals."""
+
+    rows = Endless.spec(par=2)
+    sink = Keeps.spec(par=2, inputs={rows: Grouping.fields("word")})
+
+
+def test_a_paused_topology_whose_rows_are_outside_has_a_snapshot_without_them(table):
+    """Whatever the sink becomes by an update, they are not written again."""
+    with run(Goes) as cluster:
+        cluster.advance(1.5)
+        table.down = True
+        cluster.advance(1.5)
+        cluster.deactivate()
+        cluster.advance(3.0)
+        assert named(cluster)[1]
+        table.down = False
+        cluster.advance(40.0)  # it tries again ever more seldom
+        last, rows = named(cluster)
+        assert not rows
+        check(cluster)
+        assert len(table.rows) == sum(covered(cluster)) > 0
+        cluster.advance(30.0)
+        assert named(cluster) == (last, []), "and no more snapshots, for nothing moves"
+        done = cluster.updated(cluster.update_request(EffectivelyOnce(Plain)))
+        assert (done.step, done.reason) == ("done", "")
+        cluster.activate()
+        before = covered(cluster)
+        cluster.run_until(lambda: min(covered(cluster)) > max(before), 30)
 
 
 class Elsewhere(Topology):

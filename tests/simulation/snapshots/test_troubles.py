@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from ardea import Bolt, FailedException, Grouping, Topology
+from ardea.heron_instance.snapshots import RollingBack
 from ardea.keyed import KeyedState, TaskState
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
@@ -365,6 +366,59 @@ class Never(Bolt):
         raise ValueError("never")
 
 
+class Unreadable(Exception):  # noqa: N818
+    """Pickle takes it, and cannot give it back: it has two arguments, and only one in ``args``."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+class Sends(Words):
+    def next_tuple(self):
+        self.position += 1
+        self.emit((Unreadable(1, 2),))
+
+
+def test_rows_that_nobody_can_read_are_the_end_and_it_says_why(trouble):
+    trouble("", 0)
+
+    class Failing(Topology):
+        words = Sends.spec()
+        count = Never.spec(inputs=[words])
+        config = {"topology.serializer.pickle": True}
+
+    with cluster(Failing) as topology:
+        ended(topology)
+        assert topology.reason.startswith("count has ended 4 timelines")
+        assert "count-0 cannot read rows: " in topology.reason
+        assert "of words, stream default" in topology.reason
+
+
+class EmitsMuch(Counting):
+    """Ends as a call of ``emit`` does for which there is no room, as everything goes back."""
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        self.context = context
+
+    def close(self):
+        if self.context.rolling_back:
+            raise RollingBack
+
+
+def test_what_is_emitted_as_all_go_back_ends_no_process(trouble):
+    trouble("tick", 1)
+
+    class Emitting(Topology):
+        words = Spouting.spec()
+        count = EmitsMuch.spec(inputs={words: Grouping.fields("word")})
+
+    with cluster(Emitting) as topology:
+        ended(topology)
+        assert (topology.state, topology.reason, Trouble.left) == ("SUCCEEDED", "", 0)
+        assert {topology.life(name) for name in topology.names} == {1}, "no process has ended"
+
+
 def test_rows_that_differ_at_each_replay_are_the_end(trouble):
     trouble("", 0)
 
@@ -380,14 +434,20 @@ def test_rows_that_differ_at_each_replay_are_the_end(trouble):
 
 
 class HandsOver(Bolt):
-    """Raises once, after it has handed a function over; ``log``: what its objects do."""
+    """Raises once, after it has handed a function over; ``log``: what its objects do.
+
+    ``former``: the context of its first object, which some thread of that one still has.
+    """
 
     counts = KeyedState(default=0)
     log: list[str] = []
+    former = None
 
     def initialize(self, config, context):
         self.context, self.number = context, self.log.count("close")
         self.log.append(f"{self.number} begins")
+        if self.number == 0:
+            HandsOver.former = context
 
     def process(self, tup):
         self.counts[tup["word"]] += 1
@@ -395,6 +455,7 @@ class HandsOver(Bolt):
             self.context.submit(lambda: self.log.append(f"{self.number} is called"))
             raise ConnectionError("not there")
         if self.number == 1 and self.log[-1] == "1 begins":
+            self.former.submit(lambda: self.log.append("0 is called late"))
             self.context.submit(lambda: self.log.append(f"{self.number} is called"))
 
     def close(self):
@@ -406,5 +467,9 @@ def test_a_function_runs_on_the_object_that_handed_it_over_or_not_at_all():
     words = Spouting.spec("words")
     body = {"words": words, "hands": HandsOver.spec(inputs={words: Grouping.fields("word")}), "config": CONFIG}
     with Cluster(type("HandingOver", (Topology,), body), seed=1) as cluster:
+        cluster.run_until(lambda: "0 begins" in HandsOver.log, 60)
+        before = Inside(cluster).executor("hands-0").env
         cluster.run_until(lambda: "1 is called" in HandsOver.log, 60)
+        now = Inside(cluster).executor("hands-0").env
+        assert (before.timeline, now.timeline) == (1, 2), "what the former one still sends is void"
     assert HandsOver.log[:4] == ["0 begins", "close", "1 begins", "1 is called"]

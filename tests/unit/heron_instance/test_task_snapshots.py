@@ -210,9 +210,9 @@ def test_a_wait_inside_the_authors_code_ends_when_the_timeline_does(task):
 
 @pytest.mark.parametrize("why", ["broke", "lost"])
 def test_an_error_or_a_loss_ends_its_part_and_is_reported_until_it_goes_back(task, why):
-    task.snapshots.broke("ValueError: no") if why == "broke" else task.snapshots.lost()
+    task.snapshots.broke("ValueError: no") if why == "broke" else task.snapshots.lost("no rows")
     report = task.snapshots.report
-    assert (report.broken, report.lost) == (("ValueError: no", False) if why == "broke" else ("", True))
+    assert (report.broken, report.lost) == (("ValueError: no", False) if why == "broke" else ("no rows", True))
     assert not task.snapshots.timeline.works
     task.ordered(timeline=2)
     task.new_object()

@@ -115,7 +115,7 @@ CAUSES = [
     (Cause.TASK, "task 3 has a new life"),
     (Cause.MANAGER, "the stream manager of container 2 has a new life"),
     (Cause.ERROR, "count-0 raised ValueError"),
-    (Cause.LOSS, "rows to task 3 were lost"),
+    (Cause.LOSS, "count-0 cannot read rows"),
     (Cause.UPDATE, "an update"),
 ]
 
@@ -127,10 +127,8 @@ def test_a_rollback_says_its_cause_and_how_long_it_took(running, cause, says):
     elif cause is Cause.MANAGER:
         running.manager_dies(2)
         running.rise(3)
-    elif cause is Cause.ERROR:
-        running.report(3, broken=says)
-    elif cause is Cause.LOSS:
-        running.report(3, lost=True)
+    elif cause in (Cause.ERROR, Cause.LOSS):
+        running.report(3, broken=says, lost=cause is Cause.LOSS)
     else:
         running.snapshots.replanned(PLACES, running.snapshots.between, running.now)
     figures = running.out.figures

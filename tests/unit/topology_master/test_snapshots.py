@@ -9,6 +9,7 @@ import pytest
 
 from ardea.protocol.wire_pb2 import StateFile
 from ardea.state.records import TimelineRecord
+from ardea.topology_master.snapshot_figures import Cause
 from ardea.topology_master.snapshots import Phase
 from tests.unit.topology_master.coordinated import Topology
 
@@ -203,12 +204,13 @@ def test_rollbacks_in_a_row_wait_longer_up_to_30_s_and_a_quiet_minute_forgets_th
     assert running.snapshots.phase is Phase.RESTORING
 
 
-@pytest.mark.parametrize("why", [{"broken": "ValueError: no"}, {"lost": True}])
-def test_a_task_may_end_its_timeline(running, why):
-    running.report(2, **why)
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_task_may_end_its_timeline(running, lost):
+    running.report(2, broken="ValueError: no", lost=lost)
     running.tick()
     assert running.timeline == 2
-    assert running.out.figures.cause == why.get("broken", "rows to task 2 were lost")
+    assert running.out.figures.cause == "ValueError: no"
+    assert running.out.figures.rollbacks[Cause.LOSS if lost else Cause.ERROR] == 1
 
 
 def test_what_is_reported_of_a_former_timeline_or_life_says_nothing(running):
