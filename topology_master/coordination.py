@@ -287,6 +287,10 @@ class Coordination:
         """It is written down."""
         self._topology.fail(reason, culprit)
 
+    def unusable(self, reason: str, culprit: str) -> None:
+        """See :class:`Topology`."""
+        self._topology.unusable(reason, culprit)
+
     def tell(self, task: str, what: str) -> None:
         """For whoever asks how the topology is."""
         self._topology.tell(task, what)

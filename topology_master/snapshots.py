@@ -63,6 +63,9 @@ class Outside(Protocol):
     def fail(self, reason: str, culprit: str) -> None:
         """The topology cannot go on; the culprit is a task, by name."""
 
+    def unusable(self, reason: str, culprit: str) -> None:
+        """It cannot go on with the code that it has."""
+
     def tell(self, task: str, what: str) -> None:
         """What a task, by name, has done to the timeline that is over."""
 
@@ -333,7 +336,7 @@ class Snapshots:
         for name, what in blame.stories:
             self._outside.tell(name, what)
         if blame.failure is not None:
-            self._outside.fail(*blame.failure)
+            self._outside.unusable(*blame.failure)
             return
         if blame.progress:
             self._rollbacks.progress()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ardea import Grouping, KeyedState, Topology
+from ardea import Grouping, KeyedState, Timers, Topology
 from ardea.errors import ProtocolError
 from ardea.keyed import TaskState
 from ardea.testing import Cluster
@@ -43,6 +43,31 @@ class DiesYoung(Count):
 
 class PositionIsText(Words):
     position = TaskState(default="", type=str)
+
+
+class Reminded(Count):
+    timers = Timers()
+
+    def initialize(self, config, context):
+        self.context = context
+
+    def process(self, tup):
+        super().process(tup)
+        self.timers.set(tup["word"], self.context.now() + 20)
+
+    def on_timer(self, name, key, at):
+        pass
+
+
+class RaisesLater(Reminded):
+    """One task has its state, and raises at each timer; the other one cannot begin yet."""
+
+    def restored(self, snapshot_id):
+        if self.context.this_task_index == 1:
+            raise ValueError("the database is away")
+
+    def on_timer(self, name, key, at):
+        raise ValueError("no such table")
 
 
 def version(count=Count, words=Words):
@@ -93,6 +118,19 @@ def test_what_raises_as_it_begins_has_the_patience_of_the_update(cluster, bolt, 
     assert done.reason.startswith("after 20 s, ")
     assert says in done.reason or "does not have its state yet" in done.reason
     all_counted(cluster)
+
+
+def test_what_ends_timelines_before_all_have_begun_puts_the_former_version_back():
+    with Cluster(version(Reminded), containers=2, config=CONFIG, cost={"words": 0.02}) as cluster:
+        cluster.advance(3.0)
+        began = cluster.time
+        done = cluster.updated(cluster.update_request(version(RaisesLater), patience=60.0))
+        assert (cluster.state, done.step) == ("RUNNING", "refused")
+        assert "count has ended 4 timelines without a snapshot that counts in between" in done.reason
+        assert "no such table" in done.reason
+        assert cluster.time < began + 40, "nobody waits for what no time will mend"
+        all_counted(cluster)
+        assert type(cluster.task("count-0", Count)) is Reminded
 
 
 def test_what_raises_once_is_no_reason(cluster, monkeypatch):

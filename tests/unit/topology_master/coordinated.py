@@ -39,6 +39,9 @@ class Recorded:
     def fail(self, reason, culprit):
         self.events.append(("fail", reason, culprit))
 
+    def unusable(self, reason, culprit):
+        self.events.append(("unusable", reason, culprit))
+
     def tell(self, task, what):
         self.events.append(("tell", task, what))
 

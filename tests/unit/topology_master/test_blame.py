@@ -216,7 +216,7 @@ def test_a_topology_that_cannot_go_on_begins_no_timeline(running):
         raises(running, 1, 0)
         running.report()
     assert running.timeline == 4
-    (failure,) = [each for each in running.out.events if each[0] == "fail"]
+    (failure,) = [each for each in running.out.events if each[0] == "unusable"]
     assert failure[2] == "words-0"
 
 
