@@ -98,8 +98,8 @@ class Coordination:
             if said.unreadable and said.timeline == record.timeline and record.tasks.get(report.task) == report.life:
                 self._topology.unusable(said.unreadable, self._plan.tasks[report.task].name)
 
-    def replanned(self, plan: PhysicalPlan, record: TimelineRecord, now: float) -> None:
-        """Another plan is stored, with that record."""
+    def replanned(self, plan: PhysicalPlan, record: TimelineRecord | None, now: float) -> None:
+        """Another plan is stored, with that record; None: with that which there is."""
         self._plan = plan
         self.figures.reading.clear()
         self._owing.clear()

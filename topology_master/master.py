@@ -247,7 +247,7 @@ class Master:
         self.execution.switch(wanted, former, switch, ending, between)
         self.ending = ending
         self.admissions.replanned(wanted, plan)
-        if coordination is not None and between is not None:
+        if coordination is not None:
             coordination.replanned(plan, between, self.stories.now)
         self.orders.send_plan(self.admissions.registered)
 

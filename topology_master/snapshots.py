@@ -317,16 +317,23 @@ class Snapshots:
         self._rollbacks.begin(now)
 
     @property
-    def between(self) -> TimelineRecord:
-        """What is stored together with another plan: a timeline that nobody works in, in which nothing is lost."""
+    def between(self) -> TimelineRecord | None:
+        """What is stored together with another plan: a timeline that nobody works in, in which nothing is lost.
+
+        None: as long as nobody knows what counts, nothing is.
+        """
+        if self._surveyed is None:
+            return None
         record = self.record
         return TimelineRecord(timeline=record.timeline + 1, restore=record.committed, committed=record.committed)
 
-    def replanned(self, places: Mapping[int, int], record: TimelineRecord, now: float) -> None:
+    def replanned(self, places: Mapping[int, int], record: TimelineRecord | None, now: float) -> None:
         """Another plan is stored, with :attr:`between`; tasks that report by it begin the next timeline."""
+        self._living.replanned(places)
+        if record is None:
+            return
         self._figures.broken(Cause.UPDATE, 0, "", now)
         self._abandon(Reason.ROLLBACK, now, self._figures.cause)
-        self._living.replanned(places)
         self.record, self.phase = record, Phase.BROKEN
         self._order()
 

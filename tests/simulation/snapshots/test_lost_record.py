@@ -9,6 +9,7 @@ import pytest
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import MOST, Counted, EffectivelyOnce, check, states
+from tests.simulation.snapshots.test_put_back import Afraid, version
 from tests.sizes import size
 
 SEEDS = range(size(3, 2_000, whole=15))
@@ -86,6 +87,26 @@ def test_while_the_store_answers_with_errors_rows_flow_and_then_it_goes_on_from_
         running.run_until(lambda: store.records[-1].timeline > before.timeline, 60)
         assert store.records[-1].restore >= before.committed
         running.run_until(lambda: all_counted(store), 120)
+        assert check(store) == [MOST, MOST]
+
+
+def test_an_update_that_is_put_back_before_the_store_answers_loses_nothing():
+    """Nothing is known then of what counts: no plan may be stored with a timeline that begins with nothing."""
+    with cluster() as running:
+        store = Inside(running).store
+        running.run_until(lambda: min(positions(store)) > 100, 60)
+        request = running.update_request(version(Afraid), patience=20.0)
+        running.run_until(lambda: (seen := running.update(request)) is not None and seen.step == "switching", 60)
+        before = store.records[-1]
+        assert min(positions(store)) > 100
+        store.unreadable = True
+        store.forget_timeline()
+        running.kill("master")
+        assert running.updated(request).step == "refused"
+        running.advance(5.0)
+        assert store.records[-1] == before
+        store.unreadable = False
+        running.run_until(lambda: running.over or all_counted(store), 120)
         assert check(store) == [MOST, MOST]
 
 
