@@ -21,9 +21,10 @@ from ardea.state.records import TimelineRecord
 from ardea.topology_master.blame import Accused, Blame
 from ardea.topology_master.listings import Listings
 from ardea.topology_master.orders import Orders
+from ardea.topology_master.pacing import Pace
 from ardea.topology_master.sink_figures import SinkFigures
 from ardea.topology_master.snapshot_figures import ALARMING, SnapshotFigures
-from ardea.topology_master.snapshots import Pace, Phase, Snapshots
+from ardea.topology_master.snapshots import Phase, Snapshots
 from ardea.topology_master.store import Store
 from ardea.topology_master.stories import SNAPSHOTS
 from ardea.topology_master.surveys import Survey

@@ -16,12 +16,12 @@ from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
 from ardea.state import Fenced
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.blame import Accused, Blame
+from ardea.topology_master.pacing import Pace
 from ardea.topology_master.snapshot_figures import SnapshotFigures
-from ardea.topology_master.snapshots import Pace, Snapshots
+from ardea.topology_master.snapshots import Snapshots
 
 WINDOW = 6
 """Rows that the tasks of one container may have on their way to one task."""
-PACE = Pace(interval=4.0, timeout=30.0)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Master:
         world.store.term = term
         self.figures = SnapshotFigures(str, lambda _: None)
         blame = Blame(dict.fromkeys(world.graph.container, Accused("task", "component")), 1000)
-        self.snapshots = Snapshots(term, world.graph.container, PACE, self, world.store.record, blame)
+        self.snapshots = Snapshots(term, world.graph.container, Pace(4.0, 30.0), self, world.store.record, blame)
         self.snapshots.surveyed(0, 0, 0.0)
         for task in world.tasks.values():
             world.says(task)

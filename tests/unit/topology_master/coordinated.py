@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ardea.protocol.wire_pb2 import SnapshotReport, StateFile
 from ardea.topology_master.blame import Accused, Blame
+from ardea.topology_master.pacing import Pace
 from ardea.topology_master.snapshot_figures import SnapshotFigures
-from ardea.topology_master.snapshots import Pace, Snapshots
+from ardea.topology_master.snapshots import Snapshots
 
 PLACES = {1: 1, 2: 1, 3: 2}
 ACCUSED = {1: Accused("words-0", "words"), 2: Accused("count-0", "count"), 3: Accused("count-1", "count")}
