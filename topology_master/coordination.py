@@ -243,8 +243,7 @@ class Coordination:
             if newest is not None and found.begins:
                 self.snapshots.begins(newest.number)
             else:
-                number, timeline = (0, 0) if newest is None else (newest.number, newest.timeline)
-                self.snapshots.surveyed(number, timeline, now)
+                self.snapshots.surveyed(newest, now)
         return survey.due
 
     # --- what goes out: see ardea.topology_master.snapshots.Outside -------------------------------------------
@@ -256,7 +255,8 @@ class Coordination:
     def manifest(self, number: int, files: Sequence[tuple[int, SnapshotReport]]) -> None:
         """By another thread."""
         parts = {task: self._part(task, report) for task, report in files}
-        manifest = Manifest(number=number, timeline=self.snapshots.record.timeline, parts=parts)
+        timeline, final = self.snapshots.record.timeline, self.snapshots.schedule.ends
+        manifest = Manifest(number=number, timeline=timeline, parts=parts, final=final)
         self._manifest = manifest
         self._listed |= manifest.names
         name = manifest_name(number)

@@ -313,7 +313,12 @@ class Master:
 
     @property
     def _quiet(self) -> bool:
-        return self.ending.quiet and (self.coordination is None or self.coordination.flows)
+        """Whether the end may be declared; where the last snapshot was found in the store, it was before."""
+        if self.coordination is None:
+            return self.ending.quiet
+        if self.coordination.snapshots.record.final:
+            return self.ending.phase is Phase.RUNNING
+        return self.ending.quiet and self.coordination.flows
 
     def _declare(self, now: float) -> None:
         """With a last snapshot, if there are any; it is written down already."""

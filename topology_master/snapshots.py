@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
+from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.retention import Abandoned
 from ardea.snapshots.savepoint import NUMBER
 from ardea.state.records import BlameFacts, TimelineRecord
@@ -104,20 +105,22 @@ class Snapshots:
         if record is not None:
             self._order()
 
-    def surveyed(self, number: int, timeline: int, now: float) -> None:
-        """There is no record, and that is the newest snapshot in the store, 0: none; of that timeline.
+    def surveyed(self, newest: Manifest | None, now: float) -> None:
+        """There is no record, and that is the list of the newest snapshot in the store.
 
         Where there is one, the record is lost, and with it the number of the timeline that runs: another one begins,
-        far above it.
+        far above it.  Whether the end is to come, or has come, only the list knows.
         """
-        self._surveyed = number
-        if number and self.phase is Phase.EMPTY:
+        self._surveyed = 0 if newest is None else newest.number
+        if newest is not None and self.phase is Phase.EMPTY:
+            number, timeline = newest.number, newest.timeline + A_LEAP
             if number != NUMBER:  # which a former master has copied, and maybe not recorded
                 self._figures.broken(Cause.RECORD, 0, "", now)
             self._counter = self._given_up = max(self._counter, number)
-            timeline += A_LEAP
             self._since = timeline, self._counter
-            self.record, self.phase = TimelineRecord(timeline=timeline, restore=number, committed=number), Phase.BROKEN
+            self.record = TimelineRecord(timeline=timeline, restore=number, committed=number, final=newest.final)
+            self.phase = Phase.BROKEN
+        self._undeclare()
         self._check_heard()
 
     def begins(self, number: int) -> None:
@@ -128,6 +131,7 @@ class Snapshots:
         record = TimelineRecord(restore=number, committed=number)
         self._outside.record(record)
         self.record, self.phase, self._surveyed = record, Phase.BROKEN, 0
+        self._undeclare()
         self._check_heard()
 
     @property
@@ -302,10 +306,14 @@ class Snapshots:
         self._figures.broken(cause, who, why, now)
         self._abandon(Reason.ROLLBACK, now, self._figures.cause)
         self.phase = Phase.BROKEN
+        self._undeclare()
+        self._rollbacks.begin(now)
+
+    def _undeclare(self) -> None:
+        """All go back to where rows flow, unless the last snapshot counts: the end has to be declared again."""
         if self.schedule.ends and not self.record.final:
             self.schedule.ends = False
             self._outside.undeclared()
-        self._rollbacks.begin(now)
 
     @property
     def between(self) -> TimelineRecord | None:

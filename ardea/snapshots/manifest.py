@@ -43,12 +43,17 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the snapshot ``number`` in that ``timeline``; ``parts`` by task."""
+    """Of the snapshot ``number`` in that ``timeline``; ``parts`` by task.
+
+    ``final``: the topology ends with it, and its state has all that was done at the end.  Versions that do not write it
+    share no topology with this one, and no savepoint is final: so it needs no format of its own.
+    """
 
     number: int
     timeline: int
     parts: dict[int, Part]
     format: int = FORMAT
+    final: bool = False
 
     @property
     def names(self) -> frozenset[str]:

@@ -223,7 +223,7 @@ class Master:
         self.figures = SnapshotFigures(str, lambda _: None)
         blame = Blame(dict.fromkeys(world.graph.container, Accused("task", "component")), 1000)
         self.snapshots = Snapshots(term, world.graph.container, Pace(4.0, 30.0), self, world.store.record, blame)
-        self.snapshots.surveyed(0, 0, 0.0)
+        self.snapshots.surveyed(None, 0.0)
         for task in world.tasks.values():
             world.says(task)
 

@@ -9,8 +9,10 @@ import pytest
 
 from ardea import Bolt, Grouping, Topology
 from ardea.keyed import KeyedState
+from ardea.state import Fenced
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
+from ardea.testing.memory_store import MemoryStore
 from tests.simulation.snapshots.counted import Count, EffectivelyOnce, Words, tables_of, word
 from tests.sizes import size
 
@@ -155,6 +157,47 @@ def test_who_wants_to_leave_as_the_topology_ends_is_emptied_if_that_is_taken_bac
         store.full = False
         cluster.kill("sums-0")
         cluster.run_until(lambda: cluster.life("manager-2") == 2, 15.0)
+        ended(cluster)
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("dies", [False, True])
+def test_the_last_snapshot_is_the_last_one_also_where_its_record_is_lost(counts, dies, monkeypatch):
+    """Its state has all that was done at the end: nothing of that may be done again."""
+    with run(containers=2) as cluster:
+        store, stored = Inside(cluster).store, []
+
+        def lost(record):
+            if not record.final or stored:
+                MemoryStore.begin_timeline(store, record)
+                return
+            stored.append(record.committed)
+            if counts:
+                MemoryStore.begin_timeline(store, record)
+                return
+            cluster.lose_state()
+            raise Fenced("there is no term any more")
+
+        monkeypatch.setattr(store, "begin_timeline", lost)
+        cluster.run_until(lambda: bool(stored), 60)
+        cluster.lose_state()
+        if dies:
+            cluster.kill("count-0")
+        ended(cluster)
+        assert [store.records[-1].committed] == stored
+
+
+def test_a_record_that_is_lost_among_rows_that_come_again_does_not_end_them():
+    """The state manager comes back with a copy that says ENDING, of before that was taken back."""
+    with run(containers=2) as cluster:
+        store = Inside(cluster).store
+        cluster.run_until(lambda: cluster.state == "ENDING", 60)
+        copy = store.held
+        cluster.kill("sums-0")
+        cluster.run_until(lambda: store.records[-1].timeline == 2, 30)
+        store.execution(copy)
+        store.forget_timeline()
+        cluster.kill("master")
         ended(cluster)
 
 

@@ -59,7 +59,7 @@ class Topology:
         blame = Blame(ACCUSED, 3, None if record is None else record.blame)
         self.snapshots = Snapshots(term, PLACES, Pace(interval=10.0, timeout=60.0), self.out, record, blame)
         if surveyed:
-            self.snapshots.surveyed(0, 0, 0.0)
+            self.snapshots.surveyed(None, 0.0)
         self.lives = dict.fromkeys(PLACES, 1)
         if managers:
             self.managers(1, 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from ardea.protocol.wire_pb2 import StateFile
+from ardea.snapshots.manifest import Manifest
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.snapshot_figures import Cause
 from ardea.topology_master.snapshots import Phase
@@ -252,7 +253,7 @@ def test_without_a_record_the_newest_snapshot_of_the_store_is_gone_on_from():
     topology.report(timeline=5)
     topology.tick()
     assert topology.out.records == []
-    topology.snapshots.surveyed(number, 4, topology.now)
+    topology.snapshots.surveyed(Manifest(number=number, timeline=4, parts={}), topology.now)
     topology.tick(1.0)
     (record,) = topology.out.records
     assert (record.restore, record.committed) == (number, number)
@@ -262,6 +263,20 @@ def test_without_a_record_the_newest_snapshot_of_the_store_is_gone_on_from():
     topology.report(moved=number)
     topology.tick(10.0)
     assert topology.order.begun == number + 1
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_without_a_record_the_list_says_whether_the_end_has_come(final):
+    """What is stored of the topology's state may be older, or newer."""
+    topology = Topology(surveyed=False)
+    topology.snapshots.end(topology.now)
+    topology.report(timeline=5)
+    topology.snapshots.surveyed(Manifest(number=7, timeline=4, parts={}, final=final), topology.now)
+    topology.tick(1.0)
+    topology.report()
+    topology.tick()
+    assert ("undeclared" in topology.out.events) is not final
+    assert (topology.order.final, topology.order.begun) == (7 * final, 0)
 
 
 def test_where_neither_record_nor_store_has_what_tasks_work_in_the_topology_fails(topology):
