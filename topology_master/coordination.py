@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -76,7 +75,7 @@ class Coordination:
         blame = Blame(_accused(plan), settings.max_rollbacks, None if record is None else record.blame)
         self.snapshots = Snapshots(term, _places(plan), pace, self, record, blame)
         self.listings = Listings(store, self.snapshots)
-        self._survey = Survey(store, plan.logical, begins) if record is None else None
+        self._survey = Survey(store, plan.logical, begins if record is None else None)
 
     # --- what comes in ----------------------------------------------------------------------------------------
 
@@ -182,7 +181,7 @@ class Coordination:
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
-        surveyed = math.inf if self._survey is None else self._look(self._survey, now)
+        surveyed = self._look(self._survey, now)
         while self._stored:
             number, error = self._stored.popleft()
             self.snapshots.stored(number, now, error)
@@ -216,8 +215,8 @@ class Coordination:
 
     def troubles(self, now: float, wall: float) -> Iterator[Trouble]:
         """What the topology's health knows of snapshots and sinks; ``wall``: Unix seconds of ``now``."""
-        if self._survey is not None and (silence := self._survey.silence(now)):
-            yield Trouble("snapshots", wall - silence, self.begins)
+        if silence := self._survey.silence(now):
+            yield Trouble("snapshots", wall - silence, self._survey.says)
         yield from self.figures.troubles(now, wall)
         yield from self.sinks.troubles(self._name, self.interval, now, wall)
 
@@ -230,20 +229,20 @@ class Coordination:
 
     @property
     def begins(self) -> str:
-        """What keeps the topology from beginning; empty: nothing does."""
-        return "" if self._survey is None else self._survey.says
+        """What keeps the topology from beginning, or from going back; empty: nothing does."""
+        return self._survey.says if self.snapshots.asks else ""
 
     def _look(self, survey: Survey, now: float) -> float:
-        """In the store, where there is no record; returns when to look again."""
+        """In the store, which may know more than the record; returns when to look again."""
         found = survey.look(now, works=self.snapshots.works or self._topology.came_up)
-        if isinstance(found, str):
+        if isinstance(found, str) and self.snapshots.phase is Phase.EMPTY:
             self._topology.fail(found)
+        elif isinstance(found, str):
+            self.snapshots.surveyed(None, now, found)  # rows may flow by a record, and nothing may be wrong with that
+        elif found is not None and found.begins and found.manifest is not None:
+            self.snapshots.begins(found.manifest.number, now)
         elif found is not None:
-            newest = found.manifest
-            if newest is not None and found.begins:
-                self.snapshots.begins(newest.number)
-            else:
-                self.snapshots.surveyed(newest, now)
+            self.snapshots.surveyed(found.manifest, now)
         return survey.due
 
     # --- what goes out: see ardea.topology_master.snapshots.Outside -------------------------------------------

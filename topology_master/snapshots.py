@@ -21,13 +21,10 @@ from ardea.snapshots.retention import Abandoned
 from ardea.snapshots.savepoint import NUMBER
 from ardea.state.records import BlameFacts, TimelineRecord
 from ardea.topology_master.blame import Blame
-from ardea.topology_master.forgotten import LOST
 from ardea.topology_master.living import Living
 from ardea.topology_master.pacing import Pace, Rollbacks, Schedule
+from ardea.topology_master.recorded import Doubts, nobody_in
 from ardea.topology_master.snapshot_figures import Cause, Reason, SnapshotFigures, Taking
-
-A_LEAP = 1 << 32
-"""More timelines than can have been between two snapshots."""
 
 
 class Phase(enum.Enum):
@@ -100,55 +97,64 @@ class Snapshots:
         self._reports: dict[int, SnapshotReport] = {}
         self._moved = 0  # the last snapshot since which a task has done something by itself
         self._rollbacks = Rollbacks()
-        self._surveyed = None if record is None else 0  # the snapshot that was found; 0: none, or there is a record
-        self._heard = 0  # the highest timeline in which anybody works
+        self._doubts = Doubts()
         if record is not None:
             self._order()
 
-    def surveyed(self, newest: Manifest | None, now: float) -> None:
-        """There is no record, and that is the list of the newest snapshot in the store.
+    # --- what the store has -----------------------------------------------------------------------------------
 
-        Where there is one, the record is lost, and with it the number of the timeline that runs: another one begins,
-        far above it.  Whether the end is to come, or has come, only the list knows.
-        """
-        self._surveyed = 0 if newest is None else newest.number
-        if newest is not None and self.phase is Phase.EMPTY:
-            number, timeline = newest.number, newest.timeline + A_LEAP
-            if number != NUMBER:  # which a former master has copied, and maybe not recorded
-                self._figures.broken(Cause.RECORD, 0, "", now)
-            self._counter = self._given_up = max(self._counter, number)
-            self._since = timeline, self._counter
-            self.record = TimelineRecord(timeline=timeline, restore=number, committed=number, final=newest.final)
-            self.phase = Phase.BROKEN
-        self._undeclare()
-        self._check_heard()
+    def surveyed(self, newest: Manifest | None, now: float, error: str = "") -> None:
+        """See :meth:`ardea.topology_master.recorded.Doubts.answered`; whether the end has come, the list knows best."""
+        found = self._doubts.answered(self.record, newest, error)
+        if found.tasks and found is not self.record:
+            self._outside.record(found)
+            self.record = found
+            self.blame.committed()
+            self._order()
+        elif found is not self.record:
+            self._counter = self._given_up = max(self._counter, found.committed)
+            self._lose(found, now)
+        if self.phase is Phase.EMPTY:
+            self._undeclare()
+        self._check_heard(now)
 
-    def begins(self, number: int) -> None:
+    def begins(self, number: int, now: float) -> None:
         """There is no record, and was no snapshot: that one was copied into the store, for the topology to begin from.
 
         It is stored as an update stores it, a timeline that nobody works in.
         """
-        record = TimelineRecord(restore=number, committed=number)
+        record = nobody_in(0, number)
         self._outside.record(record)
-        self.record, self.phase, self._surveyed = record, Phase.BROKEN, 0
+        self.record, self.phase, self._doubts.surveyed = record, Phase.BROKEN, True
         self._undeclare()
-        self._check_heard()
+        self._check_heard(now)
 
     @property
     def works(self) -> bool:
-        """Whether a task has been heard of that works in a timeline, whether its record is known or lost."""
-        return self._heard > 0
+        """Whether there is a record, or a task has been heard of that works in a timeline whose record is lost."""
+        return self.phase is not Phase.EMPTY or self._doubts.heard > 0
 
-    def _check_heard(self) -> None:
-        """No timeline runs before it is stored."""
-        if self._surveyed is None or self._heard <= self.record.timeline:
-            return
-        if self._surveyed and not self.record.tasks:
-            # The record is lost again: that timeline has begun from what is found once more, and counts no snapshot.
-            self.record = msgspec.structs.replace(self.record, timeline=self._heard)
-            self._since = self._heard, self._counter
-        else:
-            self._outside.fail(f"{LOST} of snapshots, and the store has none either", "")
+    @property
+    def asks(self) -> bool:
+        """Whether nothing goes on before the store has said which snapshot is the newest."""
+        over = self.phase in (Phase.EMPTY, Phase.BROKEN) or self._doubts.heard > self.record.timeline
+        return over and not self._doubts.surveyed
+
+    def _check_heard(self, now: float) -> None:
+        found = self._doubts.contradicted(self.record)
+        if isinstance(found, str):
+            self._outside.fail(found, "")
+        elif found is not None:
+            self._lose(found, now)
+
+    def _lose(self, record: TimelineRecord, now: float) -> None:
+        """The topology goes on from that record, in place of one that is lost."""
+        if self.phase is not Phase.BROKEN and record.committed != NUMBER:
+            self._figures.broken(Cause.RECORD, 0, "", now)  # that one a master has copied, and maybe not recorded
+        self._abandon(Reason.ROLLBACK, now, self._figures.cause)
+        self._since = record.timeline, self._counter
+        self.record, self.phase = record, Phase.BROKEN
+        self._undeclare()
 
     # --- who rises --------------------------------------------------------------------------------------------
 
@@ -176,9 +182,9 @@ class Snapshots:
     def reported(self, task: int, life: int, report: SnapshotReport, now: float) -> None:
         """The newest report of that task."""
         self.task_rose(task, life, now)
+        self._doubts.heard = max(self._doubts.heard, report.timeline)
+        self._check_heard(now)
         record = self.record
-        self._heard = max(self._heard, report.timeline)
-        self._check_heard()
         if record.tasks.get(task) != life:
             if report.died_on and self._living.tasks.get(task) == life:
                 self.blame.died(task, life, report.died_on)
@@ -321,10 +327,9 @@ class Snapshots:
 
         None: as long as nobody knows what counts, nothing is.
         """
-        if self._surveyed is None:
+        if self.phase is Phase.EMPTY and not self._doubts.surveyed:
             return None
-        record = self.record
-        return TimelineRecord(timeline=record.timeline + 1, restore=record.committed, committed=record.committed)
+        return nobody_in(self.record.timeline + 1, self.record.committed)
 
     def replanned(self, places: Mapping[int, int], record: TimelineRecord | None, now: float) -> None:
         """Another plan is stored, with :attr:`between`; tasks that report by it begin the next timeline."""
@@ -383,7 +388,7 @@ class Snapshots:
         return self._due(now)
 
     def _ready(self, now: float) -> bool:
-        return now >= self._rollbacks.due and self._surveyed is not None and self._living.all_heard
+        return now >= self._rollbacks.due and self._doubts.surveyed and self._living.all_heard
 
     def _due(self, now: float) -> float:
         if self.phase is Phase.BROKEN:
@@ -396,7 +401,7 @@ class Snapshots:
     def _may_begin(self) -> bool:
         record = self.record
         wanted = self.schedule.wants(worth_it=self._worth_it, first=not record.committed)
-        return self.phase is Phase.RUNNING and wanted and not record.final
+        return self.phase is Phase.RUNNING and self._doubts.surveyed and wanted and not record.final
 
 
 def _order_of(record: TimelineRecord) -> SnapshotOrder:

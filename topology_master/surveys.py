@@ -1,6 +1,7 @@
-"""What a master does that finds no record of snapshots: it looks for the newest one in the store.
+"""What a master does before it goes back to a snapshot: it looks for the newest one in the store.
 
-Where there is none, the savepoint that the topology begins from is copied there.  Another thread does both.
+Where there is neither a record nor a snapshot, the savepoint that the topology begins from is copied there.  Another
+thread does both.
 """
 
 from __future__ import annotations

@@ -233,6 +233,19 @@ class MemoryStore:
         self._record = None
         self._admitted = {}
 
+    def copied(self) -> Callable[[], None]:
+        """What is called for all of it to be again as it is now."""
+        names = ("held", "definition", "former", "term", "master", "_record")
+        known = {name: getattr(self, name) for name in names}
+        admitted = {container: list(held) for container, held in self._admitted.items()}
+
+        def comes_back() -> None:
+            self._admitted = admitted
+            for name, value in known.items():
+                setattr(self, name, value)
+
+        return comes_back
+
     @property
     def state(self) -> RunState:
         """The topology's."""

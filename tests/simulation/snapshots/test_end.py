@@ -160,9 +160,9 @@ def test_who_wants_to_leave_as_the_topology_ends_is_emptied_if_that_is_taken_bac
         ended(cluster)
 
 
-@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize(("counts", "forgets"), [(False, False), (False, True), (True, True)])
 @pytest.mark.parametrize("dies", [False, True])
-def test_the_last_snapshot_is_the_last_one_also_where_its_record_is_lost(counts, dies, monkeypatch):
+def test_the_last_snapshot_is_the_last_one_also_where_its_record_is_lost(counts, forgets, dies, monkeypatch):
     """Its state has all that was done at the end: nothing of that may be done again."""
     with run(containers=2) as cluster:
         store, stored = Inside(cluster).store, []
@@ -175,12 +175,14 @@ def test_the_last_snapshot_is_the_last_one_also_where_its_record_is_lost(counts,
             if counts:
                 MemoryStore.begin_timeline(store, record)
                 return
-            cluster.lose_state()
+            if forgets:
+                cluster.lose_state()
             raise Fenced("there is no term any more")
 
         monkeypatch.setattr(store, "begin_timeline", lost)
         cluster.run_until(lambda: bool(stored), 60)
-        cluster.lose_state()
+        if counts:
+            cluster.lose_state()
         if dies:
             cluster.kill("count-0")
         ended(cluster)

@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from ardea.snapshots.manifest import manifest_name
+from ardea.state import Fenced
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import MOST, Counted, EffectivelyOnce, check, states
@@ -107,6 +109,59 @@ def test_an_update_that_is_put_back_before_the_store_answers_loses_nothing():
         assert store.records[-1] == before
         store.unreadable = False
         running.run_until(lambda: running.over or all_counted(store), 120)
+        assert check(store) == [MOST, MOST]
+
+
+@pytest.mark.parametrize("rolled_back", [False, True])
+@pytest.mark.parametrize("victims", [(), ("count-1",), ("container-1", "container-2")])
+def test_an_older_copy_of_the_same_term_is_not_believed(rolled_back, victims):
+    """The term tells nothing: the copy's snapshot may be deleted by now, and what came after it may be outside."""
+    with cluster() as running:
+        store = Inside(running).store
+        running.run_until(lambda: min(positions(store)) > 50, 60)
+        former, comes_back = store.records[-1], store.copied()
+        if rolled_back:
+            running.kill("count-0")
+            running.run_until(lambda: store.records[-1].timeline > former.timeline, 60)
+        running.run_until(lambda: min(positions(store)) > 150, 60)
+        assert manifest_name(former.committed) not in store.files
+        lost = store.records[-1]
+        began = len(store.records)
+        comes_back()
+        for victim in ("master", *victims):
+            running.kill(victim)
+        running.run_until(lambda: running.over or all_counted(store), 120)
+        assert not running.over, running.reason
+        assert min(record.committed for record in store.records[began:]) >= lost.committed
+        assert check(store) == [MOST, MOST]
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_list_whose_record_was_not_written_any_more_counts_and_nobody_goes_back(answers, monkeypatch):
+    """Nor while the store does not answer, to any master that has the record."""
+    with cluster() as running:
+        store, stored = Inside(running).store, []
+        running.run_until(lambda: min(positions(store)) > 50, 60)
+
+        def lost(record):
+            stored.append(record)
+            monkeypatch.undo()
+            raise Fenced("there is no such term any more")
+
+        monkeypatch.setattr(store, "begin_timeline", lost)
+        store.unreadable = not answers
+        running.run_until(lambda: bool(stored), 60)
+        before = len(store.records)
+        if not answers:
+            running.advance(20.0)
+            assert (running.state, len(store.records)) == ("RUNNING", before)
+            assert [Inside(running).executor(f"words-{n}").env.component.position for n in range(2)] == [MOST, MOST]
+            assert Inside(running).master.begins == ""
+            store.unreadable = False
+        running.run_until(lambda: len(store.records) > before, 60)
+        assert store.records[before] == stored[0]
+        running.run_until(lambda: running.over or all_counted(store), 120)
+        assert {record.timeline for record in store.records} == {1}
         assert check(store) == [MOST, MOST]
 
 
