@@ -18,6 +18,9 @@ from pathlib import Path
 from ardea.errors import ExitCode, printable
 from ardea.supervision.records import write_reason
 
+LEAVES_WITHIN = 5.0
+"""Seconds from the end of a process to its exit, whatever its threads do."""
+
 _beat_fd: int | None = None
 
 
@@ -67,10 +70,27 @@ def beating(*, in_user_code: bool, every: float = 1.0) -> Iterator[None]:
 
 
 def ended(code: int) -> int:
-    """The exit code.  A 0 is announced: the supervisor believes no other, since user code or a stranger may exit so."""
+    """The exit code.  A 0 is announced: the supervisor believes no other, since user code or a stranger may exit so.
+
+    Python waits for threads of the author's that are no daemons, and for those of a pool; the process does not.
+    """
     if code == ExitCode.OK:
         _say(b"d")
+    if _beat_fd is not None:
+        leaving = threading.Timer(LEAVES_WITHIN, _leave, (code,))
+        leaving.daemon = True
+        leaving.start()
     return code
+
+
+def _leave(code: int) -> None:
+    own = ("MainThread", "parent link", threading.current_thread().name)
+    names = sorted(thread.name for thread in threading.enumerate() if thread.name not in own)
+    with contextlib.suppress(OSError, ValueError):  # nobody reads any more
+        print(f"the process has ended, and waits for none of its threads: {', '.join(names)}", file=sys.stderr)  # noqa: T201
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def wake_politely() -> None:

@@ -56,7 +56,7 @@ def main() -> int:
     except ArdeaError as error:
         print(f"error: {error.message}", *([f"hint: {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)  # noqa: T201
         parent_link.report(error.message.splitlines()[0])
-        return ExitCode.PERMANENT
+        return parent_link.ended(ExitCode.PERMANENT)
 
 
 def _compare(definition: Definition, digests: dict[str, str], digest: str) -> None:

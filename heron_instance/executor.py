@@ -54,7 +54,7 @@ class Executor:
         self.dispatch = Dispatch(env, self.task_output)
         self.reporter = Reporter(env, self.lifecycle)
         self._faults = Faults(env, self.lifecycle, self.reporter)
-        sending = Sending(env, self.task_output, self.dispatch, self.reporter, self.user_code)
+        sending = Sending(env, self.task_output, self.dispatch, self.reporter, self.user_code, self.lifecycle)
         parts = Parts(env, self.lifecycle, self.user_code, self.task_output, self.reporter, sending)
         spout = env.plan.logical[env.task.component].kind == "spout"
         self.runner: Runner = SpoutRunner(parts) if spout else BoltRunner(parts)
@@ -64,7 +64,7 @@ class Executor:
         if env.settings.debug:
             self.dispatch.watcher = self._watch
         self.finished = False
-        self.held_back = self.in_user_code = False  # the latter everywhere but in a wait
+        self.held_back, self.in_user_code = False, True  # the latter everywhere but in a wait
         self.rolled_back = False  # its timeline is over: another executor goes on
         self._busy_since = math.inf
         env.instruments.spent.under_way = lambda: max(0.0, env.clock() - self._busy_since)
@@ -282,8 +282,6 @@ class Executor:
         self.env.context.rolling_back = self.rolled_back
         try:
             self.lifecycle.close(over=self.env.over())
-        except RollingBack:
-            pass  # it has emitted more than there was room for, and all of that is void
         except Exception as error:
             if not self.rolled_back:
                 raise

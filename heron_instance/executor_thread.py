@@ -60,7 +60,7 @@ class ExecutorThread:
         """Tells the supervisor whether the executor gets on."""
         executor = self._shell.executor
         if executor is None:
-            parent_link.beat(in_user_code=False)
+            parent_link.beat(in_user_code=self._thread is not None, same_call=True)  # the author's object is made
             return
         turns = executor.user_code.turns
         former, self._turns = self._turns, turns

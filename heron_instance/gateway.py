@@ -161,8 +161,7 @@ class Gateway:
             return
         self.channel.restart()
         self.channel.open = True
-        self._consumed.clear()
-        self._untold.clear()
+        self._consumed, self._untold = {}, {}  # others: the executor may be about to write into the former ones
         self._told_measures = _NONE_TOLD  # the new life takes 16 rows for the window
         if former:
             self._listener.reborn()
@@ -202,16 +201,17 @@ class Gateway:
 
     def consumed(self, header: Header, size: int) -> None:
         """The executor took a batch; what a former life of the manager sent, nobody counts any more."""
+        tables, untold = self._consumed, self._untold  # before the manager is looked at, which may have a new life then
         if header.sender != self.link.peer:
             return
-        consumed = self._consumed.get(header.container)
+        consumed = tables.get(header.container)
         if consumed is None or consumed.life < header.container_life:
-            consumed = self._consumed[header.container] = Consumed(header.container_life)
+            consumed = tables[header.container] = Consumed(header.container_life)
         if consumed.life > header.container_life:
             return  # it has waited for its timeline, and its sender has a new life since
         consumed.rows += header.rows
         consumed.bytes += size
-        self._untold[header.container] = consumed
+        untold[header.container] = consumed
 
     def _release(self) -> None:
         while self._waiting_control and self.link.control_room:

@@ -222,7 +222,7 @@ class InstanceProcess:
         self._offer()
         if self._spans is not None:
             self._spans.close()
-        self._executor.beat()
+        parent_link.beat(in_user_code=False)
         self._tell_metrics(last=True)
         self._wires.close()
         failure = self._executor.failure

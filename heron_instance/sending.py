@@ -9,6 +9,7 @@ from ardea.errors import ArdeaError
 from ardea.heron_instance.buffers import StreamBuffer, only_buffer
 from ardea.heron_instance.dispatch import Dispatch, Origins
 from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.long_calls import Interruptible, UserCode
 from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.reporter import Reporter
@@ -32,9 +33,15 @@ class Sending:
     """Of one task.  ``only`` is the buffer that an emit may append to directly, if there is one."""
 
     def __init__(
-        self, env: Environment, task_output: TaskOutput, dispatch: Dispatch, reporter: Reporter, user_code: UserCode
+        self,
+        env: Environment,
+        task_output: TaskOutput,
+        dispatch: Dispatch,
+        reporter: Reporter,
+        user_code: UserCode,
+        lifecycle: Lifecycle,
     ) -> None:
-        self._env = env
+        self._env, self._lifecycle = env, lifecycle
         self._dispatch = dispatch
         self._reporter = reporter
         self._user_code = user_code
@@ -69,7 +76,10 @@ class Sending:
         return rows
 
     def overflow(self, emitted: Emitted) -> None:
-        """Inside one long call: sends what was emitted, and waits while too much is held."""
+        """Inside one long call: sends what was emitted, and waits while too much is held.
+
+        In ``close()`` it does not wait: no room comes any more, and the author's code is not cut short for that.
+        """
         user_code, output, clock = self._user_code, self._env.output, self._env.clock
         with user_code.lock:
             emitted.absorb()
@@ -79,7 +89,7 @@ class Sending:
             user_code.turns += 1
             self._flushing.flushed(began, started)
             limit = self._env.settings.max_held_bytes
-            while output.held_bytes > limit and not output.wait_room(limit, 1.0):
+            while not self._lifecycle.closed and output.held_bytes > limit and not output.wait_room(limit, 1.0):
                 user_code.turns += 1
             self._env.instruments.spent.emit_blocked.value += max(0.0, clock() - started)
 

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from ardea import Bolt, FailedException, Grouping, Topology
-from ardea.heron_instance.snapshots import RollingBack
 from ardea.keyed import KeyedState, TaskState
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
@@ -392,31 +391,6 @@ def test_rows_that_nobody_can_read_are_the_end_and_it_says_why(trouble):
         assert topology.reason.startswith("count has ended 4 timelines")
         assert "count-0 cannot read rows: " in topology.reason
         assert "of words, stream default" in topology.reason
-
-
-class EmitsMuch(Counting):
-    """Ends as a call of ``emit`` does for which there is no room, as everything goes back."""
-
-    def initialize(self, config, context):
-        super().initialize(config, context)
-        self.context = context
-
-    def close(self):
-        if self.context.rolling_back:
-            raise RollingBack
-
-
-def test_what_is_emitted_as_all_go_back_ends_no_process(trouble):
-    trouble("tick", 1)
-
-    class Emitting(Topology):
-        words = Spouting.spec()
-        count = EmitsMuch.spec(inputs={words: Grouping.fields("word")})
-
-    with cluster(Emitting) as topology:
-        ended(topology)
-        assert (topology.state, topology.reason, Trouble.left) == ("SUCCEEDED", "", 0)
-        assert {topology.life(name) for name in topology.names} == {1}, "no process has ended"
 
 
 def test_rows_that_differ_at_each_replay_are_the_end(trouble):

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
-from ardea import FailedException, Topology, UserError, parent_link
+from ardea import Bolt, FailedException, Topology, UserError, parent_link
 from ardea.errors import ExitCode
-from ardea.heron_instance import process
+from ardea.heron_instance import executor_thread, process
+from ardea.heron_instance.executor_thread import ExecutorThread
 from ardea.heron_instance.wires import Addresses
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.scheduler.packing import packing_for
 from ardea.testing import CollectBolt, RowsSpout
+from tests.unit.heron_instance.bench import Bench
 
 
 class Pair(Topology):
@@ -97,3 +101,49 @@ def test_what_another_life_may_not_meet_has_the_process_started_again(made, erro
     instance = make(60.0)
     instance._executor.failure = error
     assert instance.run() is code
+
+
+class Begins(Bolt):
+    outputs = ("n",)
+
+    def initialize(self, config, context):
+        self.seen = self.bench.executor.in_user_code
+
+    def process(self, tup):
+        """Nothing."""
+
+
+class Beginning(Topology):
+    rows = RowsSpout.of(["n"], []).spec()
+    begins = Begins.spec(inputs=[rows])
+    keep = CollectBolt.spec(inputs=[begins])
+
+
+def test_initialize_is_a_call_of_the_authors():
+    """One that waits for ever is reported, and one that keeps the interpreter's lock is not killed."""
+    assert Bench(Beginning, "begins", "rows").component.seen
+
+
+def test_so_is_the_making_of_the_object(monkeypatch):
+    said, made, go_on = [], threading.Event(), threading.Event()
+    monkeypatch.setattr(parent_link, "beat", lambda **beat: said.append(beat))
+    monkeypatch.setattr(parent_link, "report", said.append)
+    monkeypatch.setattr(executor_thread, "gc", Mock())
+    shell = SimpleNamespace(
+        executor=None, component=Beginning.plan({})["begins"], instruments=Mock(), failed=lambda _error: None
+    )
+    thread = ExecutorThread(shell, "begins-0", lambda: None)
+    thread.beat()
+
+    def make():
+        made.set()
+        go_on.wait(30.0)
+        raise ValueError("no table")
+
+    thread.start(make, None)
+    assert made.wait(30.0)
+    thread.beat()
+    go_on.set()
+    thread._thread.join(30.0)
+    assert said[:2] == [{"in_user_code": False, "same_call": True}, {"in_user_code": True, "same_call": True}]
+    assert thread.over

@@ -165,3 +165,23 @@ def test_a_marker_that_is_held_counts_as_output_though_it_has_no_size():
     assert (gateway.held, gateway.held_bytes) == (False, 0)
     gateway.offer(OutMessage(Header(kind=MARKER), [], 0, 0))
     assert (gateway.held, gateway.held_bytes) == (True, 1)
+
+
+def test_what_is_consumed_as_the_manager_has_a_new_life_is_not_told_to_that_one():
+    """The executor has looked at the manager, and writes after the gateway has met the next one."""
+    instance = Instance()
+    instance.takes(2, 100)
+    gateway = instance.gateway
+
+    class Slow(dict):
+        def get(self, key):
+            instance.met(MANAGER + 1)
+            return super().get(key)
+
+    gateway._consumed = Slow(gateway._consumed)
+    instance.takes(2, 50)
+    instance.second()
+    assert instance.credits() == []
+    instance.takes(2, 7)
+    instance.second()
+    assert instance.credits() == [(2, 7)]
