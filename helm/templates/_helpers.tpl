@@ -41,8 +41,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 
 {{/* (dict "root" $ "component" ... "name" ... "labels" {} "annotations" {}): name, namespace, labels, annotations. */}}
 {{- define "ardea.metadata" -}}
-name: {{ .name }}
-namespace: {{ .root.Release.Namespace }}
+name: {{ .name | quote }}
+namespace: {{ .root.Release.Namespace | quote }}
 labels:
   {{- include "ardea.labels" . | nindent 2 }}
   {{- with .labels }}
@@ -68,7 +68,7 @@ annotations:
 {{/* A list of names of Secrets, as imagePullSecrets has it. */}}
 {{- define "ardea.pullSecrets" -}}
 {{- range . }}
-- name: {{ . }}
+- name: {{ . | quote }}
 {{- end }}
 {{- end }}
 

@@ -140,11 +140,14 @@ def test_without_it_or_its_rights_they_do_not(values):
         "Zähler",
         "数",
         "a_数",
+        "2024",
+        "On",
     ],
 )
 def test_a_root_is_called_in_the_chart_as_it_is_by_submit(topology):
     named = let_in(names.root(topology), *ON, "--set-json", f'console.topologies=["{topology}"]')
     assert named["secrets",] == ([names.callers_secret(names.root(topology))], ["get"])
+    assert named["configmaps",] == ([names.root(topology)], ["patch", "delete"])
 
 
 def test_its_account_alone_is_bound_and_has_no_token_by_itself():

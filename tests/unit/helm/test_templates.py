@@ -159,6 +159,13 @@ def test_submitters_have_the_rights_that_verbs_use():
     assert used - held == set()
 
 
+@pytest.mark.parametrize("name", ["1001", "on", "ops: data"])
+def test_submitters_may_have_any_name(name):
+    subjects = [{"kind": kind, "name": name} for kind in ("User", "Group")]
+    bound = render("--set-json", f"rbac.submitters={json.dumps(subjects)}")["RoleBinding", "streams-ardea-submitter"]
+    assert [subject["name"] for subject in bound["subjects"]] == [name, name]
+
+
 def test_defaults_of_topologies():
     assert defaults() == {
         "image": f"ardea:{__version__}",
