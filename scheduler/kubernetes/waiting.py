@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ardea.errors import ClusterError, Conflict, TimedOut, Unreachable, Unrecognized
+from ardea.errors import ClusterError, TimedOut, Unreachable, Unrecognized
 from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.decisions import container_statuses, pod_seen
 from ardea.scheduler.kubernetes.objects import RootStatus
+from ardea.state.records import RunState
 
 LOOK_EVERY = 0.5
 BORNE_FOR = 60.0
@@ -119,8 +120,9 @@ class Waiter:
     def wait(self, patience: float | None, *, ended: bool) -> RootStatus:
         """Returns when it runs, or has ended; with ``ended`` only the latter.  ``patience`` in seconds.
 
+        KILLED where somebody has removed its root.
+
         Raises:
-            Conflict: somebody has killed it meanwhile.
             ClusterError: it can never run.
             Unreachable, Unrecognized: the cluster has given no answer for a while.
             TimedOut: not yet; it goes on.
@@ -157,7 +159,7 @@ class Waiter:
         name, uid = self._root["metadata"]["name"], self._root["metadata"]["uid"]
         root = self._cluster.find("ConfigMap", name)
         if root is None or root["metadata"]["uid"] != uid or objects.deleted_at(root) is not None:
-            raise Conflict(f"{topology} was killed meanwhile")
+            return PodsProgress(0, 0, "", "", RootStatus(state=RunState.KILLED))
         selector = names.of_topology(topology)
         jobs, pods = (self._cluster.list(kind, selector) for kind in ("Job", "Pod"))
         return progress(root, jobs, pods, refusals(self._cluster, jobs, pods))
