@@ -15,6 +15,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.kubernetes import names, pod_spec
+from ardea.scheduler.kubernetes.damage import reading
 from ardea.state import paths
 
 DEFINITION = "definition"
@@ -165,13 +166,18 @@ class ManifestInputs(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, root: dict[str, Any]) -> Self:
-        """What :meth:`data` wrote into a root object."""
-        return cls(
-            definition=Definition.unpacked(
-                base64.b64decode(root["binaryData"][DEFINITION]), f"the root {root['metadata']['name']}"
-            ),
-            pods=msgspec.json.decode(root["data"][PODS], type=Pods),
-        )
+        """What :meth:`data` wrote into a root object.
+
+        Raises:
+            StateError: it holds something else.
+        """
+        with reading(root):
+            return cls(
+                definition=Definition.unpacked(
+                    base64.b64decode(root["binaryData"][DEFINITION]), f"the root {root['metadata']['name']}"
+                ),
+                pods=msgspec.json.decode(root["data"][PODS], type=Pods),
+            )
 
 
 def _named(volumes: Iterable[Mapping[str, Any]], whose: str) -> dict[str, Mapping[str, Any]]:

@@ -14,6 +14,7 @@ import msgspec
 from ardea.health import Health
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.kubernetes import names, pods
+from ardea.scheduler.kubernetes.damage import reading
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, PODS, Bundle, ManifestInputs
 from ardea.state.records import TopologyRecord
 from ardea.transport import CALLERS, KEY_FILE, holder
@@ -118,14 +119,24 @@ def key_secrets(inputs: ManifestInputs, keys: Mapping[str, str], owner: pods.Own
 
 
 def record_of(root: dict[str, Any]) -> TopologyRecord:
-    """Who submitted the topology of this root."""
-    return msgspec.json.decode(root["data"][RECORD], type=TopologyRecord)
+    """Who submitted the topology of this root.
+
+    Raises:
+        StateError: it does not say so.
+    """
+    with reading(root):
+        return msgspec.json.decode(root["data"][RECORD], type=TopologyRecord)
 
 
 def status_of(root: dict[str, Any]) -> RootStatus | None:
-    """What the acting master said last; None: nothing yet."""
+    """What the acting master said last; None: nothing yet.
+
+    Raises:
+        StateError: it cannot be read.
+    """
     written = (root["metadata"].get("annotations") or {}).get(STATUS)
-    return msgspec.json.decode(written, type=RootStatus) if written else None
+    with reading(root):
+        return msgspec.json.decode(written, type=RootStatus) if written else None
 
 
 def kill_of(root: dict[str, Any]) -> float | None:

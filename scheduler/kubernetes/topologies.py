@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ardea.errors import NotFound
+from ardea.errors import NotFound, StateError
 from ardea.health import Health
 from ardea.scheduler.kubernetes import health, names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.damage import reading
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
+from ardea.scheduler.kubernetes.objects import RootStatus
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import TopologyStatus
 
@@ -41,10 +43,15 @@ def listing(cluster: Objects) -> list[Found]:
 
 
 def with_health(cluster: Objects, found: Iterable[Found], now: datetime) -> list[TopologyStatus]:
-    """The same, each with its health; the objects of one are looked at only where no master speaks for it."""
+    """The same, each with its health, unless its root cannot be read.
+
+    The objects of one are looked at only where no master speaks for it.
+    """
     leases = {lease["metadata"]["name"]: lease for lease in cluster.list("Lease")}
     return [
-        dataclasses.replace(
+        each.topology
+        if each.topology.problem
+        else dataclasses.replace(
             each.topology, health=health_of(cluster, each, leases.get(each.root["metadata"]["name"]), now)
         )
         for each in found
@@ -74,9 +81,12 @@ def find(cluster: Objects, name_or_id: str) -> Found:
 
     Raises:
         NotFound: there is none.
+        StateError: its root cannot be read.
     """
     for found in listing(cluster):
         if name_or_id in (found.id, found.topology.name):
+            if found.topology.problem:
+                raise found.topology.problem
             return found
     raise NotFound(
         f"no topology is called {name_or_id} in namespace {cluster.namespace}",
@@ -101,6 +111,17 @@ def master_pods(cluster: Objects, topology_id: str) -> list[Manifest]:
 
 
 def _status(root: Manifest) -> TopologyStatus:
-    record, status = objects.record_of(root), objects.status_of(root)
-    execution = ExecutionState(RunState(status.state), status.reason) if status else ExecutionState(RunState.RUNNING)
-    return TopologyStatus(record.id, record, execution, running=not execution.state.final)
+    """With the problem, if the root cannot be read: it is taken for one that runs, and its labels say whose it is."""
+    metadata, record, execution, problem = root["metadata"], None, None, None
+    try:
+        record = objects.record_of(root)
+        with reading(root):
+            execution = _execution(objects.status_of(root))
+    except StateError as error:
+        problem = error
+    topology = record.id if record else metadata["labels"].get(names.TOPOLOGY_ID, metadata["name"])
+    return TopologyStatus(topology, record, execution, execution is None or not execution.state.final, problem)
+
+
+def _execution(status: RootStatus | None) -> ExecutionState:
+    return ExecutionState(RunState(status.state), status.reason) if status else ExecutionState(RunState.RUNNING)
