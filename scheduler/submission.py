@@ -26,7 +26,7 @@ from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.scheduler.packing import packing_for
 from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.manifest import text_of
-from ardea.snapshots.place import absolute, check_chosen
+from ardea.snapshots.place import absolute, check_chosen, check_shown
 from ardea.snapshots.savepoint import Savepoint
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
@@ -69,6 +69,7 @@ class Submission:
         plan = topology.plan(config)
         settings = Settings.of(plan.config)
         check_sinks(settings.metrics_sinks or {})
+        check_shown(settings.snapshot_storage, "topology.stateful.storage")
         if settings.remembers:
             check_chosen(settings.snapshot_storage, state_url)
         packing = packing_for(plan.config).pack(plan)

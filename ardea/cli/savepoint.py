@@ -16,7 +16,7 @@ from ardea.scheduler.packing.amounts import format_bytes
 from ardea.scheduler.savepoint import Saving, Wanted, new_id
 from ardea.scheduler.schedulers import Handle, Scheduler
 from ardea.snapshots.manifest import text_of
-from ardea.snapshots.place import absolute
+from ardea.snapshots.place import absolute, check_shown
 from ardea.snapshots.savepoint import SavepointProgress
 
 SAVED_WITHIN = 60.0
@@ -49,6 +49,7 @@ def savepoint(
 
 def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> SavepointProgress:
     """Takes one, with which the topology ``ends``, or goes on; says what it is."""
+    check_shown(to, "--to")
     asked = new_id()
     folder = found.savepoint_folder(asked) if to is None else absolute(to)
     ends_too = "; the topology ends with it" if ends else ""

@@ -19,6 +19,7 @@ from ardea.scheduler.home import Home
 from ardea.scheduler.local import METRICS_KEY
 from ardea.scheduler.packing.report import as_json, as_table
 from ardea.scheduler.submission import Submission
+from ardea.snapshots.place import check_shown
 from ardea.validation import wrong_name
 
 Target = Annotated[str, typer.Argument(metavar="FILE[:Class]", help="The topology's file.")]
@@ -49,7 +50,8 @@ def load(target: str, home: Home, given: dict[str, Any]) -> Submission:
 
 
 def begins_of(folder: str | None, *, drop_state: bool) -> Begins | None:
-    """What the two options say; UsageError for one without the other."""
+    """What the two options say; UsageError for one without the other, UserError for an address with a password."""
+    check_shown(folder, "--from")
     if drop_state and folder is None:
         raise UsageError("--drop-state is about a savepoint, and --from is not given")
     return None if folder is None else Begins(folder, drop_state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -9,6 +10,9 @@ from typing import Protocol
 from ardea.errors import UserError
 from ardea.snapshots.folder import Folder, path_of
 from ardea.snapshots.objects import Objects
+
+_PASSWORD = re.compile(r"[^:/]+://[^/?#@]*:(?!\d*/)[^?#]*@")
+"""``scheme://user:password@``; a slash of the password may be written as it is."""
 
 
 class Files(Protocol):
@@ -142,6 +146,20 @@ def check_chosen(storage: str | None, state: str) -> None:
             f"topology.stateful.storage = {storage!r} is no absolute path: each process, and each verb, would look for "
             "it in its own working folder",
             hint="give the whole path, which begins with / or ~/",
+        )
+
+
+def check_shown(address: str | None, what: str) -> None:
+    """Whether it has nothing secret: roots, events and messages show it; ``what`` names it.
+
+    Raises:
+        UserError: it has a password.
+    """
+    if address is not None and _PASSWORD.match(address):
+        raise UserError(
+            f"{what} has a password, which whoever may look at the topology would read",
+            hint="give it to the processes in their environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on "
+            "Kubernetes name a Secret with them in heron.kubernetes.env.from",
         )
 
 

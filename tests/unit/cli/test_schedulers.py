@@ -270,6 +270,24 @@ def test_an_interrupted_verb_says_what_goes_on(endless, file, monkeypatch, where
     assert said in told.stderr
 
 
+@pytest.mark.parametrize(
+    ("verb", "option"),
+    [
+        (["submit", "memory", "FILE:Endless", "--from"], "--from"),
+        (["savepoint", "Endless", "--to"], "--to"),
+        (["kill", "Endless", "--savepoint", "--to"], "--to"),
+        (["submit", "memory", "FILE:Endless", "--set"], "topology.stateful.storage"),
+    ],
+)
+def test_a_password_in_an_address_of_state_is_refused_and_not_repeated(endless, file, verb, option):
+    address = "s3://AKID:SECRET@bucket/folder"
+    given = f"topology.stateful.storage={address}" if verb[-1] == "--set" else address
+    told = endless(*(word.replace("FILE", file) for word in verb), given)
+    assert told.exit_code == ExitCode.INVALID
+    assert f"{option} has a password" in told.stderr
+    assert "SECRET@" not in told.stderr
+
+
 def test_the_plan_that_runs_is_drawn_and_not_that_of_the_file(endless, file):
     assert endless("update", "Endless", "--component-parallelism", "ignore:2").exit_code == 0
     Path(file).unlink()

@@ -16,7 +16,7 @@ from ardea.heron_instance.storage import Storage
 from ardea.snapshots import objects
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.objects import AT_ONCE, Objects
-from ardea.snapshots.place import check, check_named, files_at
+from ardea.snapshots.place import check, check_named, check_shown, files_at
 
 
 @pytest.fixture(params=["folder", "file system of pyarrow"])
@@ -172,6 +172,31 @@ def test_a_state_manager_that_keeps_no_files_needs_a_place_by_name():
         UserError, match=r"topology\.stateful\.storage is not set, and the state lies at zookeeper://zk"
     ):
         check_named(None, "zookeeper://zk:2181")
+
+
+@pytest.mark.parametrize("user", ["AKID:SECRET", "AKID:SE/CR+ET", ":SECRET", "container:SECRET", "u:"])
+def test_a_password_does_not_belong_in_an_address(user):
+    with pytest.raises(UserError, match="--to has a password") as raised:
+        check_shown(f"s3://{user}@bucket/folder", "--to")
+    assert user not in str(raised.value)
+    assert "heron.kubernetes.env.from" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        None,
+        "/a:b@c",
+        "file:///a:b@c",
+        "s3://bucket/a:b@c?endpoint_override=u:p@h",
+        "abfs://container@account.dfs.core.windows.net/folder",
+        "hdfs://me@namenode:8020/folder/a@b",
+        "hdfs://namenode:8020/a@b",
+        "gs://anonymous@bucket/folder",
+    ],
+)
+def test_a_user_alone_may_be_named(address):
+    check_shown(address, "--to")
 
 
 @pytest.mark.parametrize("address", ["nonsense://there", "://"])
