@@ -88,16 +88,17 @@ def grant(cluster: Objects, inputs: ManifestInputs) -> None:
         except Conflict:
             former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is not None:
-        cluster.apply(secret(inputs, _credential(cluster, former)))  # at the servers of today
+        cluster.apply(secret(inputs, _credential(cluster, inputs, former)))  # at the servers of today
 
 
-def _credential(cluster: Objects, found: Manifest) -> str:
+def _credential(cluster: Objects, inputs: ManifestInputs, found: Manifest) -> str:
+    topology, name = paths.name_of(inputs.id), found["metadata"]["name"]
     held = (found.get("data") or {}).get(CREDENTIAL_FILE)
-    if held is None:
-        name = found["metadata"]["name"]
+    labels = found["metadata"].get("labels") or {}
+    if held is None or not names.of_name(topology).items() <= labels.items():
         raise Conflict(
-            f"namespace {cluster.namespace} has a Secret {name} without a {CREDENTIAL_FILE}: it is no topology's, and "
-            "is left as it is",
+            f"namespace {cluster.namespace} has a Secret {name} which no topology named {topology} has left; "
+            "it is left as it is",
             hint="submit under another --name",
         )
     return base64.b64decode(held).decode()

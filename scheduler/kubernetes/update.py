@@ -225,7 +225,11 @@ class PodUpdate(Update):
         next_ = ManifestInputs(definition=definition, pods=code.pods)
         secrets_ = objects.key_secrets(next_, kept | fresh, wanted.root)
         provision.bring([*secrets_, objects.code(next_, code.bundle, wanted.root)])
-        access.grant(self._cluster, next_)
+        try:
+            access.grant(self._cluster, next_)
+        except BaseException:
+            self._withdraw(provision)
+            raise
         return next_
 
     def _ended(self) -> bool:

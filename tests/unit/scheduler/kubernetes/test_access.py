@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from ardea.errors import Conflict, NotFound, UserError
-from ardea.scheduler.kubernetes import access, layout, pods, processes
+from ardea.scheduler.kubernetes import access, layout, names, pods, processes
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.manifest_inputs import Defaults
 from ardea.scheduler.kubernetes.submission import Options, prepare, submit
@@ -121,9 +121,19 @@ def test_a_submit_that_is_refused_leaves_none(cluster, trident):
     assert cluster.objects == {}
 
 
-def test_a_secret_of_somebody_else_is_left_as_it_is(cluster, trident):
-    there = cluster.apply({"kind": "Secret", "metadata": {"name": SECRET}, "data": {"password": "eA=="}})
-    with pytest.raises(Conflict, match=f"namespace here has a Secret {SECRET} without a credential"):
+@pytest.mark.parametrize(
+    ("key", "labels"),
+    [
+        ("password", {}),
+        ("credential", {}),
+        ("credential", names.of_name("TridentWordCounts")),
+        ("password", names.of_name("TridentWordCount")),
+    ],
+)
+def test_a_secret_of_somebody_else_is_left_as_it_is(cluster, trident, key, labels):
+    metadata = {"name": SECRET, "labels": labels}
+    there = cluster.apply({"kind": "Secret", "metadata": metadata, "data": {key: "eA=="}})
+    with pytest.raises(Conflict, match=f"namespace here has a Secret {SECRET} .* it is left as it is"):
         submit(cluster, trident)
     assert list(cluster.objects.values()) == [there]
 

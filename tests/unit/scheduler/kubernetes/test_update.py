@@ -149,12 +149,16 @@ def test_what_a_refused_update_has_brought_goes_again(cluster, author, master):
     assert names(cluster) == before
 
 
-def test_if_one_object_is_refused_nothing_is_brought(cluster, master):
+def test_if_one_object_is_refused_nothing_is_brought(cluster, author, master):
     before = names(cluster)
     cluster.refuses.add("sums-key-4")
     with pytest.raises(NotFound):
         master.updates("adds_up:6")
     assert (names(cluster), master.requests) == (before, [])
+    cluster.apply({"kind": "Secret", "metadata": {"name": "sums-state"}})
+    with pytest.raises(Conflict, match="is left as it is"):
+        master.updates("adds_up:4", target=author(component={"topology.state.access": True}))
+    assert (names(cluster) - before, master.requests) == ({"sums-state"}, [])
 
 
 def test_what_another_update_has_brought_stays(cluster, master):
