@@ -20,6 +20,8 @@ def _each(resource: str, *verbs: str, part: str = "") -> tuple[tuple[str, str, s
 
 _ASKS = (*_each("configmaps", "get"), *_each("pods", "list"), *_each("pods", "get", "create", part="exec"))
 """A master, by a program in its pod: the connection is made by GET."""
+_OWNED = _each("configmaps", "update", part="finalizers")
+"""Objects that the root owns, where the admission plugin ``OwnerReferencesPermissionEnforcement`` asks for it."""
 RIGHTS = {
     "submit": (
         *_each("configmaps", "get", "list", "create", "patch", "delete"),
@@ -27,6 +29,7 @@ RIGHTS = {
         *_each("jobs", "list", "create", "patch", "delete"),
         *_each("pods", "list"),
         *_each("events", "list"),
+        *_OWNED,
     ),
     "list, describe": (
         *_each("configmaps", "list"),
@@ -41,12 +44,14 @@ RIGHTS = {
         *_ASKS,
         *_each("configmaps", "list", "create", "patch", "delete"),
         *_each("secrets", "get", "list", "create", "patch", "delete"),
+        *_OWNED,
     ),
     "kill": (
         *_each("configmaps", "get", "list", "patch", "delete"),
         *_each("secrets", "list", "patch"),
         *_each("jobs", "list", "patch"),
         *_each("pods", "list"),
+        *_OWNED,
     ),
 }
 _GROUPS = {"jobs": "batch", "leases": "coordination.k8s.io"}

@@ -42,6 +42,7 @@ ROLE_OF_MASTERS = {
     ("batch", "jobs"): {"get", "list", "watch", "create", "delete", "patch"},
     ("batch", "jobs/status"): {"patch"},
     ("", "configmaps"): {"get", "list", "watch", "patch"},
+    ("", "configmaps/finalizers"): {"update"},
     ("", "events"): {"list", "create"},
     ("", "pods/status"): {"patch"},
     ("coordination.k8s.io", "leases"): {"get", "create", "patch"},

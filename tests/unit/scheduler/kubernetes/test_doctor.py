@@ -34,6 +34,8 @@ class Noting:
         def ask(what, *args, **options):
             kind = what if isinstance(what, str) else what["kind"]
             self.used |= {(verb, f"{kind.lower()}s", "") for verb in VERBS[name]}
+            if "blockOwnerDeletion" in str((what, args)):
+                self.used.add(("update", "configmaps", "finalizers"))
             return asked(what, *args, **options)
 
         return ask if name in VERBS else asked
