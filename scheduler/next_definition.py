@@ -24,8 +24,11 @@ from ardea.scheduler import capacity
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.packing.whole import repack_whole
 from ardea.scheduler.submission import check_size
+from ardea.state.address import MOST_AT_ONCE, SCHEME, TLS_SCHEME
 from ardea.validation import problems_of_numbers
 
+BESIDE = 64 << 10
+"""Bytes that are kept for what is written together with two plans."""
 KEYED = frozenset({"fields", "partial_key", "custom", "direct"})
 """Groupings by which what a task keeps in memory belongs to the rows that come to it, and to no other task."""
 
@@ -105,7 +108,21 @@ def next_of(
             "with it; nothing was changed",
             hint="--moves-keys does it even so; `rescalable = True` in the class says that nothing is lost",
         )
+    _check_room(present, next_)
     return next_
+
+
+def _check_room(present: Definition, next_: Definition) -> None:
+    """UserError where ZooKeeper does not take both at once, as the switch from one to the other writes them."""
+    if present.state.partition("://")[0].lower() not in (SCHEME, TLS_SCHEME):
+        return
+    size = len(present.packed()) + len(next_.packed()) + len(msgspec.json.encode(next_.config))
+    if size > (most := MOST_AT_ONCE - BESIDE):
+        raise UserError(
+            f"{present.topology}: its plans before and after the update take {size >> 10:,} KiB, and ZooKeeper takes "
+            f"{most >> 10:,} KiB at once; nothing was changed",
+            hint="ask for fewer tasks, shorten the configuration, or kill the topology and submit it anew",
+        )
 
 
 def _built(

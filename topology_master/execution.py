@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ardea.errors import ProtocolError
 from ardea.plan.definition import Definition
+from ardea.state.manager import TooLarge
 from ardea.state.records import EndFacts, ExecutionState, RunState, Switch, TimelineRecord
 from ardea.topology_master.ending import Ending
 from ardea.topology_master.store import Store
@@ -41,8 +43,15 @@ class Execution:
         ending: Ending,
         timeline: TimelineRecord | None,
     ) -> None:
-        """Another plan, the way back from it, and the timeline between; ``ending`` knows the plan's tasks."""
-        self._store.switch(wanted, former, self._with(switch, ending), timeline)
+        """Another plan, the way back from it, and the timeline between; ``ending`` knows the plan's tasks.
+
+        Raises:
+            ProtocolError: the state manager does not take so much at once; nothing was changed.
+        """
+        try:
+            self._store.switch(wanted, former, self._with(switch, ending), timeline)
+        except TooLarge as error:
+            raise ProtocolError("UPDATE_REFUSED", error.message) from error
         self._switch = switch
 
     def settled(self, ending: Ending) -> None:

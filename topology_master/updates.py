@@ -40,7 +40,11 @@ class UpdateWrites(Protocol):
     """What an update does to the topology; each write is one transaction under the master's term."""
 
     def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
-        """Writes the plan and the way back from it, then tells everybody."""
+        """Writes the plan and the way back from it, then tells everybody.
+
+        Raises:
+            ProtocolError: they are too large; nothing was changed.
+        """
 
     def settled(self) -> None:
         """Writes that the update is over: there is no way back any more."""
@@ -82,9 +86,7 @@ class Updates:
         now: float,
     ) -> None:
         """``former`` and ``switch``: what a former master left half done.  ``memory``: None, there are no snapshots."""
-        self._orders = orders
-        self._memory = memory
-        self._writes = writes
+        self._orders, self._writes, self._memory = orders, writes, memory
         self._definition = definition
         self._plan = plan_of(definition)
         self._request: UpdateRequest | None = None
@@ -250,7 +252,10 @@ class Updates:
             if late:
                 self._refuse(f"{few(owing)} would end, with rows that are not outside and that no other task can write")
         else:
-            self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
+            try:
+                self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
+            except ProtocolError as error:
+                self._refuse(error.reason)
 
     def _remembered(self, now: float) -> bool:
         return self._memory is None or self._memory.settle(now)

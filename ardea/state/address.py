@@ -22,6 +22,9 @@ SECRETS = "ARDEA_ZOOKEEPER_SECRETS"
 
 ADDRESS_FILE, CREDENTIAL_FILE = "address", "credential"
 
+MOST_AT_ONCE = 0xFFFFF - 1024
+"""Bytes that ZooKeeper takes in one transaction."""
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?", re.ASCII)
 _PORTS = {SCHEME: 2181, TLS_SCHEME: 2281}

@@ -24,6 +24,10 @@ class Unavailable(StateError):  # noqa: N818
     exit_code = ExitCode.UNREACHABLE
 
 
+class TooLarge(StateError):  # noqa: N818
+    """More than the servers take in one transaction; nothing was changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Versioned:
     """What a node holds, and the version of that."""

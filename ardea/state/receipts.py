@@ -16,9 +16,8 @@ from typing import Any
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency
 from kazoo.security import ACL, make_acl, make_digest_acl_credential
 
-from ardea.errors import StateError
-from ardea.state.address import Address
-from ardea.state.manager import Unavailable
+from ardea.state.address import MOST_AT_ONCE, Address
+from ardea.state.manager import TooLarge, Unavailable
 from ardea.state.session import Session
 
 FOLDER = b"ardea-folder\n"
@@ -27,7 +26,6 @@ FOLDER = b"ardea-folder\n"
 _WRITERS = ".ardea/writers"
 _SHARED = make_acl("world", "anyone", read=True, create=True, delete=True)
 """Of folders that topologies with credentials of their own share; what is not empty cannot be deleted."""
-_MAX_REQUEST = 0xFFFFF - 1024
 
 Operation = tuple[str, dict[str, Any]]
 """A method of kazoo's transaction, and its arguments."""
@@ -78,12 +76,13 @@ class Transactions:
         Raises:
             Raced: an operation does not fit what is there.
             Unavailable: nobody answers.
-            StateError: too large, not allowed, or the session expired before the answer.
+            TooLarge: ZooKeeper does not take so much at once.
+            StateError: not allowed, or the session expired before the answer.
         """
         size = sum(len(arguments.get("value", b"")) + 200 for _, arguments in operations)
-        if size > _MAX_REQUEST:
-            raise StateError(
-                f"cannot {what}: {size:,} bytes in one transaction, ZooKeeper takes {_MAX_REQUEST:,}; "
+        if size > MOST_AT_ONCE:
+            raise TooLarge(
+                f"cannot {what}: {size:,} bytes in one transaction, ZooKeeper takes {MOST_AT_ONCE:,}; "
                 "nothing was changed",
                 hint="a smaller topology, or less in its configuration",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from unittest.mock import Mock
 
@@ -16,7 +17,7 @@ from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.scheduler.control import Status
 from ardea.scheduler.difference import ComponentDifference, difference
-from ardea.scheduler.next_definition import Change, next_of, wanted
+from ardea.scheduler.next_definition import BESIDE, Change, next_of, wanted
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import Refused, Updating
 from ardea.testing import CollectBolt, RowsSpout
@@ -37,12 +38,12 @@ class Other(Topology):
 CONFIG = {"topology.name": "Pair", "topology.stmgrs": 2, "a.password": "1"}
 
 
-def definition(topology, *, config=CONFIG, **more):
+def definition(topology, *, config=CONFIG, state="", **more):
     plan = topology.plan(config)
     packing = packing_to_bytes(packing_for(plan.config).pack(plan))
     return Definition(
         topology="pair-1",
-        state="",
+        state=state,
         location="p",
         config=config,
         shape=shape_of(plan),
@@ -140,6 +141,23 @@ def test_what_an_update_sets_wins_over_another_name_of_the_key(before, now, both
 def test_configuration_that_was_stored_as_it_was_written_is_not_changed_by_more_tasks():
     present = definition(Pair, config={"topology.workers": 2})
     assert next_of(present, Change(parallelism={"scaled": 3}), Pair.plan, half_done=False).build == 1
+
+
+@pytest.mark.parametrize("scheme", ["zookeeper", "zookeeper+tls", "file"])
+def test_two_plans_that_zookeeper_does_not_take_at_once_are_refused_before_anything_is_asked_for(monkeypatch, scheme):
+    """Else each master would die of the write, one after the other."""
+    present = definition(Pair, state=f"{scheme}://zk:2181/ardea")
+    change = Change(parallelism={"scaled": 3})
+    next_ = next_of(present, change, Pair.plan, half_done=False)
+    size = len(present.packed()) + len(next_.packed()) + len(json.dumps(next_.config, separators=(",", ":")))
+    monkeypatch.setattr("ardea.scheduler.next_definition.MOST_AT_ONCE", size + BESIDE)
+    assert next_of(present, change, Pair.plan, half_done=False) == next_
+    monkeypatch.setattr("ardea.scheduler.next_definition.MOST_AT_ONCE", size + BESIDE - 1)
+    if scheme == "file":
+        assert next_of(present, change, Pair.plan, half_done=False) == next_
+    else:
+        with pytest.raises(UserError, match=r"pair-1: its plans before and after the update .* nothing was changed"):
+            next_of(present, change, Pair.plan, half_done=False)
 
 
 def test_a_nan_in_the_configuration_is_not_another_configuration():

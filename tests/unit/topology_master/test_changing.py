@@ -19,10 +19,12 @@ from ardea.protocol.rounds import Rounds
 from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
 from ardea.scheduler.next_definition import wanted
 from ardea.scheduler.packing import packing_for
-from ardea.state.records import EndFacts
+from ardea.state.manager import TooLarge
+from ardea.state.records import EndFacts, ExecutionState, RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.topology_master.changing import Advice, Draining, PlanDifference, renumbered
 from ardea.topology_master.ending import Ending
+from ardea.topology_master.execution import Execution
 from ardea.topology_master.updates import KNOWN, Updates, plan_of
 
 
@@ -446,6 +448,35 @@ def test_rows_that_wait_in_a_spout_stay_where_another_update_comes_in_place_of_o
     stays = UpdateRequest("stays", changed(present, {"second": 4}), present.epoch, 20.0)
     updates.requested(stays, ending, 30.0, ends="")
     assert updates.progress().step == "switching"
+
+
+class Full:
+    """A store that takes no two plans at once."""
+
+    def switch(self, *_):
+        raise TooLarge("cannot write: 2,000 bytes in one transaction; nothing was changed")
+
+
+def rests(plan, ending):
+    """All tasks obey the first order to rest."""
+    for task, place in plan.tasks.items():
+        seen = Rounds(dict.fromkeys(plan.upstream(place.component), 1)).digest
+        ending.reported(TaskReport(task=task, life=1, version=1, state=RESTING, round=1, seen=seen, hold=1))
+
+
+def test_plans_that_the_store_does_not_take_at_once_are_refused_and_the_rows_go_on():
+    """The master would die of it, and the next one, too, as the verb asks again."""
+    present, board = submitted(), Board()
+    ending, plan = Ending(plan_of(present), EndFacts()), plan_of(present)
+    execution = Execution(Full(), ExecutionState(RunState.RUNNING))
+    board.switch = lambda wanted, former, switch: execution.switch(wanted, former, switch, ending, None)
+    updates = Updates(board, board, None, present, None, None, 0.0)
+    updates.requested(UpdateRequest("one", changed(present, {"second": 3}), 1, 20.0), ending, 0.0, ends="")
+    rests(plan, ending)
+    updates.look(ending, 1.0)
+    over = updates.progress("one")
+    assert (over.step, over.reason) == ("refused", "cannot write: 2,000 bytes in one transaction; nothing was changed")
+    assert (board.definitions, board.held, updates.running) == ([present], None, False)
 
 
 def test_of_the_last_updates_it_is_known_how_they_went():
