@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized, UserError
 from ardea.scheduler.kubernetes.exec import Exec
+from ardea.scheduler.kubernetes.layout import ACCOUNT_MOUNT
 from ardea.scheduler.kubernetes.names import FIELD_MANAGER
 
 Manifest = dict[str, Any]
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _PATHS = {
     "ConfigMap": "api/v1/namespaces/{}/configmaps",
     "Event": "api/v1/namespaces/{}/events",
@@ -144,9 +143,10 @@ class Cluster:
         settings = client.Configuration()
         settings.socket_options = _SOCKET
         try:
-            if not kubeconfig and not context and (_ACCOUNT / "token").exists():
+            if not kubeconfig and not context and (ACCOUNT_MOUNT / "token").exists():
                 config.load_incluster_config(client_configuration=settings)
-                return cls(client.ApiClient(settings), namespace or (_ACCOUNT / "namespace").read_text(), inside=True)
+                namespace = namespace or (ACCOUNT_MOUNT / "namespace").read_text()
+                return cls(client.ApiClient(settings), namespace, inside=True)
             contexts, active = config.list_kube_config_contexts(kubeconfig)
             chosen = next((c for c in contexts if c["name"] == context), None) if context else active
             if chosen is None:

@@ -28,6 +28,8 @@ STATE_MOUNT = Path("/etc/ardea/state")
 """What opens the tasks' part of the state manager, for those tasks that use it."""
 ZOOKEEPER_MOUNT = Path("/etc/ardea/zookeeper")
 """What ZooKeeper's servers want to see of whoever opens the state manager: certificates, SASL."""
+ACCOUNT_MOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""What a pod's account shows the API server: where every client looks."""
 TEMPORARY = "/tmp"  # noqa: S108 -- each container has its own
 TERMINATION_LOG = Path("/dev/termination-log")
 METRICS_PORT = 9404

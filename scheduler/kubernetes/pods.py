@@ -13,7 +13,7 @@ from ardea.errors import UserError
 from ardea.plan.names import LEFT, MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
-from ardea.scheduler.kubernetes import access, layout, names, pod_spec, processes
+from ardea.scheduler.kubernetes import access, account, layout, names, pod_spec, processes
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, VOLUMES, Extras, ManifestInputs
 from ardea.state.address import CREDENTIAL
 from ardea.supervision.records import LEAVING, LOCK
@@ -56,7 +56,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
     containers = [
         _prepare(inputs, MASTER_CONTAINER),
         _metrics_manager(inputs, MASTER_CONTAINER, metrics),
-        _container(inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, needs, _stored(inputs, _opening(inputs))),
+        _container(inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, needs, _stored(inputs, _keeping(inputs))),
     ]
     pod = _pod(
         inputs,
@@ -66,13 +66,14 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
         {
             "restartPolicy": "Never",  # what a podFailurePolicy asks for
             "serviceAccountName": inputs.pods.master_service_account,
-            "automountServiceAccountToken": True,
+            "automountServiceAccountToken": False,  # the author's init containers need none
             "initContainers": containers[:2],
             "containers": containers[2:],
             "volumes": [
                 {"name": "access", "secret": _secret_file(inputs)},
                 *_key_volume(inputs, MASTER_CONTAINER),
                 *access.secrets_volume(inputs),
+                account.volume(),
             ],
         },
         {},
@@ -359,6 +360,12 @@ def _opening(inputs: ManifestInputs) -> Manifest:
         "env": [credential, *access.secrets_env(inputs)],
         "volumeMounts": [_home(), *_keys(inputs), *access.secrets_mount(inputs)],
     }
+
+
+def _keeping(inputs: ManifestInputs) -> Manifest:
+    """Of a master, which opens the state manager, and asks the API server."""
+    opening = _opening(inputs)
+    return {**opening, "volumeMounts": [*opening["volumeMounts"], account.mount()]}
 
 
 def _stored(inputs: ManifestInputs, opening: Manifest) -> Manifest:

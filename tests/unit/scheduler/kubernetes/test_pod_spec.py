@@ -11,7 +11,7 @@ from ardea.errors import UserError
 from ardea.scheduler.kubernetes import pods
 from ardea.scheduler.kubernetes.pod_spec import KEY, layered, merged
 
-OWN_VOLUMES = {"home", "tmp", "topology", "code", "key", "access", "ardea-state"}
+OWN_VOLUMES = {"home", "tmp", "topology", "code", "key", "access", "ardea-state", "ardea-account"}
 FETCH = {"name": "fetch", "volumeMounts": [{"name": "model", "mountPath": "/model"}]}
 PROXY = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
 MODEL = {"name": "model", "mountPath": "/model", "emptyDir": {}}

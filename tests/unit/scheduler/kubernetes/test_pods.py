@@ -17,6 +17,8 @@ from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.submission import Options
 from ardea.state.address import CREDENTIAL
 
+RESTRICTED = {"emptyDir", "configMap", "secret", "projected"}
+"""Of the volumes that the Pod Security standard `restricted` allows."""
 OWNER = {"metadata": {"uid": "u-1"}}
 
 
@@ -72,7 +74,7 @@ def test_everything_passes_the_restricted_standard(prepared):
             assert security["readOnlyRootFilesystem"]
             assert not security["allowPrivilegeEscalation"]
             assert security["capabilities"] == {"drop": ["ALL"]}
-        assert {kind for v in spec["volumes"] for kind in v if kind != "name"} <= {"emptyDir", "configMap", "secret"}
+        assert {kind for v in spec["volumes"] for kind in v if kind != "name"} <= RESTRICTED
 
 
 def test_masters_end_as_the_topology_does_and_containers_go_on(prepared):
@@ -88,8 +90,9 @@ def test_masters_end_as_the_topology_does_and_containers_go_on(prepared):
 
 def test_user_code_has_neither_the_clusters_nor_the_states_credential(prepared):
     master, _, container, _ = jobs(prepared)
-    assert pod(master)["automountServiceAccountToken"]
+    assert not pod(master)["automountServiceAccountToken"]
     assert not pod(container)["automountServiceAccountToken"]
+    assert not any("serviceAccountToken" in json.dumps(volume) for volume in pod(container)["volumes"])
     given = {name: CREDENTIAL in env(c) for name, c in containers(container).items()}
     assert given == {
         "prepare": False,
@@ -99,6 +102,23 @@ def test_user_code_has_neither_the_clusters_nor_the_states_credential(prepared):
         "numbers-0": False,
     }
     assert not any("access" in json.dumps(c["volumeMounts"]) for c in containers(container).values())
+
+
+@pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+def test_of_a_masters_pod_the_container_that_asks_the_api_server_has_a_token_alone(prepared, mode):
+    """An author's init containers run beside it.  The volume is the one that Kubernetes adds by itself."""
+    config = {"topology.reliability.mode": mode, "topology.stateful.storage": "/snapshots"}
+    added = {"initContainers": [{"name": "fetch", "image": "i"}]}
+    master = jobs(prepared, **config, **{"heron.kubernetes.pod.spec": added})[0]
+    (volume,) = [v for v in pod(master)["volumes"] if "serviceAccountToken" in json.dumps(v)]
+    kinds = [next(iter(source)) for source in volume["projected"]["sources"]]
+    assert kinds == ["serviceAccountToken", "configMap", "downwardAPI"]
+    mounts = {
+        name: [m["mountPath"] for m in c.get("volumeMounts", ()) if m["name"] == volume["name"]]
+        for name, c in containers(master).items()
+    }
+    assert mounts.pop("topology-master") == ["/var/run/secrets/kubernetes.io/serviceaccount"]
+    assert mounts == {"prepare": [], "fetch": [], "metrics-manager": []}
 
 
 def test_user_code_writes_into_its_own_folder_only(prepared):
