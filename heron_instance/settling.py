@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from ardea.component import Spout, overrides
+from ardea.errors import EncodingError
 from ardea.heron_instance.asking import Asking
 from ardea.heron_instance.broken_rows import TOLD, BrokenRows
 from ardea.heron_instance.buffers import StreamBuffer
@@ -17,6 +18,7 @@ from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.trees import Ids, Row, Seconds, TrackedColumns, plain
 from ardea.metrics.registry import Counter
 from ardea.protocol.ids import U64
+from ardea.protocol.values import RowCodec
 from ardea.validation import DEAD_LETTER_STREAM
 
 DEAD_LETTERS = DEAD_LETTER_STREAM.name
@@ -160,7 +162,7 @@ class Settling:
             f"sent to {DEAD_LETTERS}" if read else f"given up; nobody reads {DEAD_LETTERS}",
         )
         if read:
-            letter = (row.tup_id, row.stream, list(row.values))
+            letter = (self._sendable(row.tup_id), row.stream, list(row.values))
             self._open.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
         else:
             self._reporter.error = (
@@ -168,6 +170,14 @@ class Settling:
                 f"topology.max.tuple.replays lets it, and nobody reads {DEAD_LETTERS}"
             )
             self.give_up(1)
+
+    def _sendable(self, tup_id: Any) -> Any:
+        """For a letter; the spout is told of any id, and rows hold some values only."""
+        try:
+            RowCodec(self._env.settings.pickle).encode([(tup_id,)])
+        except EncodingError:
+            return self.broken_rows.called(tup_id)
+        return tup_id
 
     def tell_failed(self, tup_id: Any) -> None:
         """To an author's class that decides."""

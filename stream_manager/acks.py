@@ -44,10 +44,16 @@ class PendingAcks:
             self._keep(self.folded())
 
     def take(self) -> tuple[U64, ...]:
-        """The columns of the next message, of at most 4096 entries each, so that no message outgrows the room."""
+        """The columns of the next message, of at most 4096 entries each, so that no message outgrows the room.
+
+        What has failed or is lost goes first: a root that is acked as well must not be complete before that is known.
+        """
         columns = self.folded()
-        self._keep(tuple(c[ENTRIES_A_MESSAGE:] for c in columns))
-        return tuple(c[:ENTRIES_A_MESSAGE] for c in columns)
+        _, _, failed, lost, _ = columns
+        acked = ENTRIES_A_MESSAGE if max(len(failed), len(lost)) <= ENTRIES_A_MESSAGE else 0
+        cuts = acked, acked, *[ENTRIES_A_MESSAGE] * 3
+        self._keep(tuple(column[cut:] for column, cut in zip(columns, cuts, strict=True)))
+        return tuple(column[:cut] for column, cut in zip(columns, cuts, strict=True))
 
     def __len__(self) -> int:
         """Entries; not folded yet, a root may have several."""

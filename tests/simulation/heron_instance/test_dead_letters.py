@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, Topology
+from ardea import Bolt, Spout, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 ROWS = [[n] for n in range(30)]
@@ -61,6 +61,38 @@ def test_poison_is_put_aside(bolt, containers, caplog):
     assert sorted(letters) == [(n, "default", [n]) for n in (0, 10, 20)]
     assert sorted(acked) == list(range(30))
     assert sum("failed 4 times" in record.getMessage() for record in caplog.records) == 3
+
+
+class Named(Spout):
+    """Its ids are objects, which no row can hold."""
+
+    outputs = ("n",)
+
+    def initialize(self, config, context):
+        self.left = [0, 1, 10]
+
+    def next_tuple(self):
+        if self.left:
+            n = self.left.pop()
+            self.emit([n], tup_id=frozenset([n]))
+        else:
+            self.finish()
+
+
+def test_an_id_that_no_row_can_hold_is_a_text_in_its_letter():
+    class Poisoned(Topology):
+        source = Named.spec()
+        middle = Chokes.spec(inputs=[source])
+        morgue = CollectBolt.spec(inputs=[source["__dead_letter"]])
+        config = MOST
+
+    with Cluster(Poisoned) as cluster:
+        cluster.run_until(lambda: cluster.over, 300)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+        letters = cluster.record.inputs("morgue")
+        acked = cluster.record.acked["source"]
+    assert sorted(letters) == [(f"tup_id frozenset({{{n}}})", "default", [n]) for n in (0, 10)]
+    assert set(acked) == {frozenset([n]) for n in (0, 1, 10)}
 
 
 def test_without_a_reader_it_is_given_up():

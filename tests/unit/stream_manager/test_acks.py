@@ -292,3 +292,13 @@ def test_an_order_takes_back_what_it_contradicts():
     outbox.flush(0.0)
     orders = [Order.FromString(frames[0]) for _, frames in wire.sent(ORDER)]
     assert [(order.kind, order.version) for order in orders] == [(DEACTIVATE, 3)]
+
+
+def test_no_ack_leaves_ahead_of_the_fail_of_its_root():
+    pending = PendingAcks(0.0)
+    failed = u64(range(ENTRIES_A_MESSAGE + 10))
+    pending.add([u64([*range(5), ENTRIES_A_MESSAGE + 9]), u64([7] * 6), failed, u64([]), u64([])])
+    first, second = pending.take(), pending.take()
+    assert not pending
+    assert [len(column) for column in first] == [0, 0, ENTRIES_A_MESSAGE, 0, 0]
+    assert [len(column) for column in second] == [6, 6, 10, 0, 0]
