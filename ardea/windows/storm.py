@@ -116,7 +116,7 @@ class WindowManager:
         self._ticked: int | None = None
         self._watermark = -math.inf
         self._end: int | None = None  # of the next window by event time
-        self._triggered = -math.inf  # the stamp of the last event that ended a window, by number
+        self._triggered = (-math.inf, -1)  # stamp and number of the last event that ended a window, by number
         self._seen = 0  # events that windows by number have had, of those that are kept
 
     def add(self, event: Any, stamp: int) -> list[TupleWindow]:
@@ -214,12 +214,13 @@ class WindowManager:
 
     def _by_number(self, watermark: Time) -> list[TupleWindow]:
         assert isinstance(self._interval, Count)
-        stamps = sorted(event.stamp for event in self._events if self._triggered < event.stamp <= watermark)
+        due = ((event.stamp, event.number) for event in self._events if event.stamp <= watermark)
+        uncounted = sorted(each for each in due if each > self._triggered)
         found, every = [], self._interval.tuples
-        for place in range(every - 1, len(stamps), every):
-            self._triggered = stamps[place]
+        for place in range(every - 1, len(uncounted), every):
+            self._triggered = uncounted[place]
             self._seen += every
-            found += self._look(stamps[place], most=self._seen)
+            found += self._look(uncounted[place][0], most=self._seen)
         return found
 
     # --- one window -------------------------------------------------------------------------------------------

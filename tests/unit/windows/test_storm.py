@@ -114,6 +114,23 @@ def test_equal_stamps(length, interval, expected):
     assert windows(fed(manager, stamps, 20)) == expected
 
 
+@pytest.mark.parametrize(("length", "interval"), [(4, 2), (3, 3), (2, 5), (4, 1)])
+@pytest.mark.parametrize("bound", [False, True], ids=["before", "at the watermark"])
+def test_of_equal_stamps_that_a_window_parts_the_others_are_counted_too(length, interval, bound):
+    """The watermark rises stamp by stamp; a row whose stamp it equals may come after it."""
+    manager = WindowManager(Count(length), Count(interval), event=True)
+    found, number, kept = [], 0, []
+    for stamp in range(1, 51):
+        found += fed(manager, {number: stamp, number + 1: stamp}, stamp if bound else None)
+        found += fed(manager, {number + 2: stamp}, stamp)
+        number += 3
+        kept.append(len(manager._events))
+    found += fed(manager, {}, 51)
+    ends = range(interval, 151, interval)
+    assert windows(found) == [[*range(max(0, end - length), end)] for end in ends]
+    assert max(kept) <= length + interval + 3
+
+
 def test_out_of_order():
     manager = WindowManager(Duration(20), Duration(10), event=True)
     stamps = {1: 603, 2: 605, 3: 607, 4: 618, 5: 626, 6: 632, 7: 629, 8: 636}
