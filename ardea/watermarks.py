@@ -198,6 +198,7 @@ class SourceTime:
         self._longest = math.inf if timestamps.idle_after is None else float(timestamps.idle_after)
         self._clock = 0.0
         self._since = {"": 0.0}  # when the last row of each partition came
+        self._heard: set[str] = set()  # partitions of which something came after the clock was last moved
         self._due = self._longest  # nothing is idle before
 
     @property
@@ -246,6 +247,7 @@ class SourceTime:
 
     def _heard_of(self, partition: str) -> None:
         self._since[partition] = self._clock
+        self._heard.add(partition)
         self._due = min(self._due, self._clock + self._longest)
 
     # --- rows -------------------------------------------------------------------------------------------------
@@ -286,8 +288,12 @@ class SourceTime:
         return max(sound, default=None)
 
     def waited(self, seconds: float) -> None:
-        """For so long more could have come."""
+        """For so long more could have come.  What came meanwhile came at the end: whoever stood still was not idle."""
         self._clock += seconds
+        for partition in self._heard:
+            if self._since.get(partition, math.inf) < math.inf:
+                self._since[partition] = self._clock
+        self._heard.clear()
         if self._clock < self._due:
             return
         self._due = math.inf

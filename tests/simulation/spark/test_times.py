@@ -58,6 +58,7 @@ def test_a_stream_is_idle_while_its_driver_is_there(stage):
     assert (time.watermark, time.idle) == (NEVER, False)
     stage.mkdir()
     task.task.next_tuple()
+    time.waited(1.0)
     time.waited(5.0)
     assert time.idle
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Spout, TaskState, Timestamps, Topology
+from ardea import Bolt, Spout, TaskState, Timestamps, Topology
 from ardea.testing import Cluster, CollectBolt
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import EffectivelyOnce
@@ -62,3 +62,48 @@ def test_before_the_first_snapshot_counts():
         Inside(cluster).store.full = False
         cluster.run_until(lambda: len(cluster.record.tuples("slow")) > 3)
         assert goes_by_the_slower(cluster)
+
+
+class Steady(Spout):
+    """A row each 0.05 s, and after it stood still those that it has missed, one a turn."""
+
+    outputs = ("at",)
+    timestamps = Timestamps("at", lateness=1.0, idle_after=5.0)
+
+    def initialize(self, config, context):
+        self.clock, self.next = context.clock, 0.0
+
+    def next_tuple(self):
+        if self.next <= self.clock():
+            self.emit((self.next,))
+            self.next += 0.05
+
+
+class Other(Steady):
+    pass
+
+
+class Late(Bolt):
+    def initialize(self, config, context):
+        self.rows = self.late = 0
+
+    def process(self, tup):
+        self.rows += 1
+        self.late += self.watermark is not None and tup["at"] < self.watermark
+
+
+class Stalled(Topology):
+    steady = Steady.spec()
+    other = Other.spec()
+    late = Late.spec(inputs=[steady, other])
+
+
+def test_a_task_that_stood_still_has_been_silent_until_its_next_row_only():
+    """It goes on where it was: nobody has passed it meanwhile, so that its rows are on time."""
+    with Cluster(Stalled, seed=3) as cluster:
+        cluster.advance(5.0)
+        cluster.freeze("steady-0", 8.0)
+        cluster.advance(15.0)
+        bolt = cluster.task("late-0", Late)
+        assert bolt.rows > 700
+        assert bolt.late == 0

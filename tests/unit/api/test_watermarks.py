@@ -174,7 +174,7 @@ def source(partitions, now=100.0, **options):
 def test_no_partition_that_is_not_idle_is_passed_by_more_than_its_lateness(steps):
     time = source(PARTS, lateness=5.0, idle_after=10.0, max_ahead=50.0)
     newest, silent, before = dict.fromkeys(PARTS, NEVER), dict.fromkeys(PARTS, 0.0), NEVER
-    idle, ahead = dict.fromkeys(PARTS, False), 0
+    idle, ahead, heard = dict.fromkeys(PARTS, False), 0, {*PARTS}
     for what, partition, value in steps:
         if what == "row":
             time.emits(partition, [value])
@@ -182,9 +182,11 @@ def test_no_partition_that_is_not_idle_is_passed_by_more_than_its_lateness(steps
             if value <= 150.0:
                 newest[partition] = max(newest[partition], value)
                 silent[partition], idle[partition] = 0.0, False
+                heard.add(partition)
         else:
             time.waited(value)
-            silent = {each: seconds + value for each, seconds in silent.items()}
+            silent = {each: 0.0 if each in heard else seconds + value for each, seconds in silent.items()}
+            heard.clear()
             idle = {each: idle[each] or silent[each] >= 10.0 for each in PARTS}
         counting = [newest[each] - 5.0 for each in PARTS if not idle[each]]
         expected = max(before, min(counting) if counting else max(newest.values()) - 5.0)
@@ -313,10 +315,39 @@ def test_a_partition_that_cannot_be_read_is_not_idle():
     time.readable("b")
     time.emits("a", [51.0])
     time.waited(9.0)
+    time.emits("a", [51.0])
+    time.waited(9.0)
     assert time.watermark == NEVER
     time.emits("a", [52.0])
     time.waited(1.0)
     assert (time.watermark, time.idle) == (52.0, False)
+
+
+def test_a_partition_with_a_row_after_the_task_stood_still_is_not_idle():
+    """The row came at the end of that time, not before it; of the other one nothing did."""
+    time = source("ab", idle_after=10.0)
+    time.waited(1.0)
+    time.emits("a", [50.0])
+    time.emits("b", [60.0])
+    time.waited(1.0)
+    time.emits("a", [51.0])
+    time.waited(30.0)
+    assert (time.watermark, time.idle) == (51.0, False)
+    time.waited(9.0)
+    assert not time.idle
+    time.waited(1.0)
+    assert time.idle
+
+
+def test_what_was_heard_of_a_partition_that_is_gone_or_cannot_be_read_says_nothing_of_it():
+    time = source("ab", idle_after=10.0)
+    time.emits("a", [50.0])
+    time.unreadable("a")
+    time.emits("b", [60.0])
+    time.remove("b")
+    time.waited(30.0)
+    time.waited(30.0)
+    assert (time.watermark, time.idle, [*time._since]) == (50.0, False, ["a"])
 
 
 def test_partitions_that_are_not_known_yet_hold_it():

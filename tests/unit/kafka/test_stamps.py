@@ -113,6 +113,7 @@ def test_only_what_was_read_to_its_end_is_idle(monkeypatch):
     assert time.watermark == 4.0, "the broker has more of both"
     messages += [end(1, partition=1)]
     made.next_tuple()
+    time.waited(100.0)  # the turn in which that was found out, however long it was
     time.waited(4.0)
     assert time.watermark == 4.0
     time.waited(1.0)
@@ -128,6 +129,7 @@ def test_one_of_which_nothing_was_read_yet_is_idle_only_if_there_is_nothing(monk
     time.waited(100.0)
     assert not time.idle
     _, time = task([], monkeypatch, {0: 0}, idle_after=5.0)
+    time.waited(1.0)
     time.waited(5.0)
     assert time.idle
 
@@ -144,6 +146,7 @@ def test_where_no_broker_answers_nothing_is_idle_until_one_does(monkeypatch):
     made.connection.troubled, made._surveyor.answer = False, answer
     made.now += REFRESH
     made.idle()
+    time.waited(1.0)
     time.waited(5.0)
     assert time.idle, "a survey has found nothing behind what was read"
 
