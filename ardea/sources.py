@@ -10,7 +10,7 @@ import xxhash
 
 from ardea.calls import left_out, wrong_calls
 from ardea.collectors import Values
-from ardea.component import Inputs, Outputs, Spec, Spout
+from ardea.component import DEFAULT_STREAM, Inputs, Outputs, Spec, Spout, Stream
 from ardea.errors import TopologyError
 from ardea.watermarks import Timestamps
 
@@ -154,11 +154,19 @@ class SourceSpout:
         from ardea.source_task import PartitionSpout
 
         body = {"outputs": self.source.outputs, "source": self.source, "timestamps": self._timestamps}
-        fields = [each for each in self.source.outputs if isinstance(each, str)]
+        fields = fields_of(self.source.outputs)
         if self._timestamps is not None and self._timestamps.field in fields:
             body["stamped"] = fields.index(self._timestamps.field)
         cls: type[Spout] = type("SourceSpout", (PartitionSpout,), body)
         return cls.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
+
+
+def fields_of(outputs: Outputs) -> Sequence[str]:
+    """Of the rows that a source's readers return: those of the default stream, in either way to write it."""
+    if isinstance(outputs, str):  # the topology refuses it
+        return [outputs]
+    written = (each.fields for each in outputs if isinstance(each, Stream) and each.name == DEFAULT_STREAM)
+    return next(written, [each for each in outputs if isinstance(each, str)])
 
 
 _LAST_NUMBER = re.compile(r"(.*?)(\d+)(\D*)", re.DOTALL)

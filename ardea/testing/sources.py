@@ -9,11 +9,10 @@ from decimal import Decimal
 from time import sleep
 from typing import Any, NoReturn
 
-from ardea.component import Stream
 from ardea.errors import EncodingError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.values import RowCodec
-from ardea.sources import END, PartitionReader, PositionLost, Source
+from ardea.sources import END, PartitionReader, PositionLost, Source, fields_of
 
 FIRST_PAUSE = 0.01
 """Seconds after an empty read; the next pauses are as long as all those before."""
@@ -57,9 +56,7 @@ class _Partition:
 
     def __init__(self, source: Source, name: str, most: int, limit: int, patience: float) -> None:
         self._source, self._name, self._most, self._limit, self._patience = source, name, most, limit, patience
-        streams = [source.outputs] if isinstance(source.outputs, str) else source.outputs
-        default = [stream for stream in streams if isinstance(stream, Stream) and stream.name == "default"]
-        self._width = len(default[0].fields if default else [f for f in streams if isinstance(f, str)])
+        self._width = len(fields_of(source.outputs))
 
     def check(self, positions: int) -> int:
         """All of it; returns its rows."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from ardea import END, Bolt, FailedException, Lines, PositionLost, Source, SourceSpout, Topology
+from ardea import END, Bolt, FailedException, Lines, PositionLost, Source, SourceSpout, Stream, Topology
 from ardea.component import install
 from ardea.errors import ConfigError, TopologyError, UserError
 from ardea.source_task import Words
@@ -162,6 +162,14 @@ def test_columns_are_emitted_as_they_are_and_tracked():
         if rows else END)  # fmt: skip
     assert finished(source, bolt=CollectBolt) == source.rows_of()
     assert dict(at for told in source.told for at in told.items()) == {"p0": 25, "p1": 25}
+
+
+@pytest.mark.parametrize(
+    "outputs", [("partition", "n"), [Stream(["partition", "n"])], [Stream(["n"], "other"), Stream(["partition", "n"])]]
+)
+def test_the_stamp_is_that_of_the_default_stream_in_whichever_way_it_is_written(outputs):
+    spec = SourceSpout(Numbers("a", outputs=outputs), timestamps=Timestamps("n")).spec()
+    assert spec.cls.stamped == 1
 
 
 def test_a_reader_that_raises_is_opened_again_where_it_was_and_later_each_time():
