@@ -360,8 +360,10 @@ def stamps_of(rows: Any, place: int) -> Any:
 
 
 def _stamps_of_column(column: Any) -> Any:
-    if column.null_count and str(column.type).startswith(("int", "uint")):
-        return column.to_pylist()  # NumPy would make doubles of them
+    kind = str(column.type)
+    # NumPy would make doubles of numbers, and times of dates, also of those in a dictionary.
+    if "date" in kind or (column.null_count and kind.startswith(("int", "uint"))):
+        return column.to_pylist()
     array = column.to_numpy(zero_copy_only=False)
     fine = array.dtype.kind == "M" and array.dtype.str not in _PYTHONS
     return array.astype("datetime64[us]") if fine else array

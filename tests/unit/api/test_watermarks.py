@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime
+from datetime import date, datetime
 
 import numpy as np
 import pytest
@@ -279,6 +279,19 @@ def test_columns_of_texts_have_no_stamps():
     for column in (["x", "y"], ["x", None], [None, None]):
         time.emits("a", stamps_of(arrow.record_batch([arrow.array(column)], ["at"]), 0))
     assert (time.watermark, time.counts.none) == (NEVER, 6)
+
+
+@pytest.mark.parametrize("dictionary", [False, True], ids=["plain", "dictionary"])
+@pytest.mark.parametrize("type_", ["date32", "date64"])
+def test_dates_are_no_stamps_in_columns_either(type_, dictionary):
+    arrow = pytest.importorskip("pyarrow")
+    dates = [date(2020, 1, 1), None, date(2020, 1, 2)]
+    column = arrow.array(dates, type_)
+    batch = arrow.record_batch([column.dictionary_encode() if dictionary else column], ["at"])
+    for stamps in (stamps_of([(each,) for each in dates], 0), stamps_of(batch, 0)):
+        time = source("a", now=4e9)
+        time.emits("a", stamps)
+        assert (time.watermark, time.counts.none, time.ahead(stamps)) == (NEVER, 3, None)
 
 
 @pytest.mark.parametrize(("unit", "watermark"), [("s", 7.0), ("ms", 0.007), ("us", 7e-6)])
