@@ -45,7 +45,10 @@ class Fold:
         raise NotImplementedError
 
     def merge(self, a: Any, b: Any) -> Any:
-        """One value of two, of which the rows of ``a`` have the smaller stamps; ``a`` may be changed and given back."""
+        """One value of two, of which the rows of ``a`` have the smaller stamps; ``a`` may be changed and given back.
+
+        ``b`` may be given back, and is not to be changed.
+        """
         raise NotImplementedError
 
     def result(self, value: Any) -> Any:
@@ -291,7 +294,8 @@ class Folds(Fold):
         return [fold.copied(one) for fold, one in zip(self._folds, value, strict=True)]
 
     def merge(self, a: Any, b: Any) -> Any:
-        return [fold.merge(*both) for fold, *both in zip(self._folds, a, b, strict=True)]
+        each = zip(self._folds, a, b, strict=True)
+        return [fold.copied(y) if (merged := fold.merge(x, y)) is y else merged for fold, x, y in each]
 
     def result(self, value: Any) -> dict[str, Any]:
         return {name: fold.result(one) for name, fold, one in zip(self._names, self._folds, value, strict=True)}

@@ -247,7 +247,8 @@ class Panes:
                 parts = [table[key, pane] for pane, found in panes if key in found]
                 value = copied(parts[0])
                 for part in parts[1:]:
-                    value = merge(value, part)
+                    merged = merge(value, part)
+                    value = copied(part) if merged is part else merged
                 values.append(value)
         return Seen(window(start, end, firing), keys, list(map(self._fold.result, values)))
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from ardea.windows import Fold, Global, Session, Sliding, Tumbling
+from ardea.windows import Fold, Folds, Global, Session, Sliding, Tumbling
 from tests.unit.windows.test_open_windows import Driven
 
 
@@ -61,3 +61,29 @@ def test_what_was_seen_of_a_window_stays_whatever_rows_come_later(kind):
     driven.end()
     assert len(kept) >= 3
     assert all(values == as_seen for values, as_seen in kept)
+
+
+class LongerFirst(InPlace):
+    """Adds to the longer of two values, and gives that one back."""
+
+    def merge(self, a, b):
+        if len(b) > len(a):
+            return b
+        a.extend(b)
+        return a
+
+
+class OfOne(Folds):
+    def result(self, value):
+        """As that of a fold by itself, which gets the rows."""
+        return [(number,) for number in super().result(value)["rows"]]
+
+
+@pytest.mark.parametrize("fold", [LongerFirst(), OfOne(rows=LongerFirst())], ids=["alone", "in Folds"])
+def test_a_pane_that_merge_gives_back_is_not_changed_by_the_next_one(fold):
+    driven = Driven(Sliding(15, 5, on="at", fold=fold))
+    driven.add([("a", stamp, number) for number, stamp in enumerate([1, 6, 7, 11])])
+    driven.rise(25)
+    driven.settle()
+    driven.end()
+    assert [rows for _, _, _, _, rows in driven.seen] == [[0], [1, 2], [1, 2, 3], [1, 2, 3], [3]]
