@@ -23,7 +23,7 @@ from ardea.kafka.rows import Rows, by_place
 from ardea.kafka.sharing import waits_for
 from ardea.kafka.source import Source
 from ardea.kafka.stamps import PartitionTimes
-from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
+from ardea.kafka.survey import Span, Survey, Surveyor
 from ardea.keyed import ListState
 from ardea.metrics.user import AssignableMetric, CountMetric
 from ardea.state import paths
@@ -69,6 +69,7 @@ class RecordSpout(Spout):
         self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._surveyor = Surveyor(self._consumer, self.source.topics)
         self._reading: set[PartitionId] = set()  # those that the client has been given
+        self._astray: set[PartitionId] = set()  # of those, where what is to be read next is not there
         self._topics: set[str] = set()  # of which it has ever been given any
         self._spans: dict[PartitionId, Span] = {}
         self._lags: dict[PartitionId, AssignableMetric] = {}
@@ -106,6 +107,10 @@ class RecordSpout(Spout):
     def _share(self, context: TopologyContext) -> None:
         tasks = len(context.component_tasks(context.this_component_id))
         self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks, self._positions)
+        self._survey_anew()
+
+    def _survey_anew(self) -> None:
+        """Soon; what one finds that has begun may be over."""
         self._surveyor.forget()
         self._next_survey = -math.inf
 
@@ -176,15 +181,14 @@ class RecordSpout(Spout):
             marks.passed(message.offset())
             self._times.at_end(place)
         elif error.code() == codes._AUTO_OFFSET_RESET:
-            self._deleted(place, marks)
+            self._astray.add(place)  # what is there is found out in the background: who leads it may not answer
+            self._survey_anew()
         else:
             self._connection.refuse(error)
             self._connection.quiet.say(logging.WARNING, (place, error.code()), f"{place}: {error.str()}")
 
-    def _deleted(self, place: PartitionId, marks: Marks) -> None:
-        """The offset that is to be read next is not there."""
-        point = self._lib.TopicPartition(*place)
-        span = Span(*self._consumer.get_watermark_offsets(point, timeout=PATIENCE))
+    def _deleted(self, place: PartitionId, marks: Marks, span: Span) -> None:
+        """The offset that is to be read next is not there, but those of the span."""
         what = f"offset {marks.position} of {place} is to be read next, but there are only {span.first} to {span.end}"
         self.source.allow_loss(what)
         begin = span.first if self.source.deleted == "earliest" else span.end
@@ -249,9 +253,11 @@ class RecordSpout(Spout):
             self._vanished(place)
         for place, marks in steps.gained.items():
             if marks.exhausted and marks.position > survey.spans[place].end:
-                self._deleted(place, marks)  # nobody would ask for such an offset, and be told so
+                self._deleted(place, marks, survey.spans[place])  # nobody would ask for such an offset, and be told so
             else:
                 self._begin(place, marks)
+        for place in sorted(self._astray & survey.spans.keys()):
+            self._deleted(place, self._marks[place], survey.spans[place])
         self._spans.update(survey.spans)
         for place in self._reading:
             if place in survey.spans and self._marks[place].position >= survey.spans[place].end:
@@ -278,6 +284,7 @@ class RecordSpout(Spout):
         """Reads no more of it; what is open is committed as it is acked, as long as there are marks."""
         if place in self._reading:
             self._reading.remove(place)
+            self._astray.discard(place)
             self._consumer.incremental_unassign([self._lib.TopicPartition(*place)])
 
     def _drop(self, place: PartitionId) -> None:

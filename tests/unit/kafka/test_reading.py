@@ -98,6 +98,7 @@ class Task(RecordSpout):
         self.connection = connection = SimpleNamespace(
             open=lambda *_: consumer, check=lambda: None, quiet=quiet, troubled=False, silence=lambda _: None
         )
+        connection.refuse = lambda _: None
         point = lambda topic, partition, offset=None, *_: SimpleNamespace(partition=partition, offset=offset)  # noqa: E731
         errors = SimpleNamespace(_PARTITION_EOF=1, _AUTO_OFFSET_RESET=2)
         lib = SimpleNamespace(Message=Message, TopicPartition=point, KafkaError=errors, KafkaException=ValueError)
@@ -201,6 +202,41 @@ def test_a_bounded_spout_does_not_take_a_shorter_topic_of_the_same_name_for_read
     task = Task([], monkeypatch, {0: 3}, committed=100, end=end, deleted="latest")
     task.next_tuple()
     assert (task.emitted, task.committed(), task.finished) == ([], {0: 3}, True)
+
+
+@pytest.mark.parametrize("deleted", ["earliest", "fail"])
+def test_where_the_next_record_was_deleted_brokers_are_asked_until_one_answers(deleted, monkeypatch):
+    def silent(*_, **__):
+        raise ValueError(SimpleNamespace(str=lambda: "no leader"))
+
+    lost = Message(2, error=SimpleNamespace(code=lambda: 2))
+    waiting = [*records(2), lost, *records(3, partition=1)]
+    task = Task(waiting, monkeypatch, {0: 9, 1: 9}, deleted=deleted)
+    task.look(0, 1)
+    task.asked = task.survey  # before the records were deleted
+    task._consumer.get_watermark_offsets = silent
+    answer, task._surveyor.answer = task._surveyor.answer, silent
+    said = []
+    task.connection.silence = said.append
+    for _ in range(3):
+        task.now += KEEP
+        task.next_tuple()
+    assert (len(task.emitted), said) == (5, ["no leader"] * 3), "the other partition is read on"
+    task._surveyor.answer = answer
+    task.survey = task.survey._replace(spans={PartitionId("t", 0): Span(5, 9), PartitionId("t", 1): Span(0, 9)})
+    begun = []
+    task._consumer.incremental_assign = begun.extend
+    task.now += KEEP
+    if deleted == "fail":
+        with pytest.raises(UserError, match=r"offset 2 of t\[0\] is to be read next, but there are only 5 to 9"):
+            task.next_tuple()
+        return
+    task.next_tuple()
+    assert ([(point.partition, point.offset) for point in begun], task._skipped.value) == ([(0, 5)], 3)
+    waiting += [Message(5)]
+    task.look(0, 1)
+    task.next_tuple()
+    assert (len(task.emitted), len(begun)) == (6, 1)
 
 
 def test_with_more_tasks_a_partition_is_left_to_another_and_with_fewer_it_comes_back_where_it_was_committed(
