@@ -230,6 +230,11 @@ class TopologyContext:
         return self._plan.component_tasks[self._task.component].index(self._task.task)
 
     @property
+    def plan_epoch(self) -> int:
+        """Which plan of the topology the task works by: an update makes the next one."""
+        return self._plan.epoch
+
+    @property
     def this_component_id(self) -> str:
         """The component's name."""
         return self._task.component

@@ -172,6 +172,7 @@ class PartitionSpout(Spout):
     source: Source
     stamped: int = 0  # the place of the field with stamps
     positions = ListState(share="all")  # [partition, position, whether it has ended], as of the last snapshot
+    complete = ListState(share="all")  # the marks of tasks that have, in their positions, all that they ever will have
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Takes what is its own of the positions; nothing is opened."""
@@ -186,13 +187,19 @@ class PartitionSpout(Spout):
         self._number = 0  # of the next batch
         self._words = Words(self.source)
         self._list_patience, self._next_list = Patience(), -math.inf
-        self._listed = self._finished = False
+        self._finished = False
+        self._mark = [context.topology_id, context.plan_epoch, context.this_task_index]
+        self._listed = self.source.every is None and self._mark in self.complete
+        if self._listed:
+            self._next_list = math.inf
         self._errors = context.register_metric("source-errors", CountMetric())
         self._share(context)
         for name, position, ended in self.positions:
             if self._owns(name):
                 self._parts.add(Part(name, position, ended=ended))
         self._parts.fill()
+        if self._listed and self._time is not None:
+            self._time.known()
 
     def update(self, context: TopologyContext) -> None:
         """With another number of tasks the partitions are shared anew; with snapshots, by another object."""
@@ -259,6 +266,7 @@ class PartitionSpout(Spout):
     def snapshot(self, number: int) -> None:
         """Writes down how far it is."""
         self.positions[:] = [[part.name, part.position, part.ended] for part in self._parts]
+        self.complete[:] = [self._mark] if self._listed and self.source.every is None else []
         self._words.took(number, {part.name: part.position for part in self._parts})
 
     def restored(self, number: int) -> None:

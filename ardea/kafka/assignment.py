@@ -43,11 +43,20 @@ class Assignment:
         self._positions = positions
         self.begun = False
         self._bounded: frozenset[PartitionId] | None = None
+        if positions is not None and positions.complete:
+            self._bounded = frozenset(positions.restored)
         self._missed: set[PartitionId] = set()  # of this task's, those that the last survey did not find
 
     def needs(self, places: Sequence[PartitionId]) -> Sequence[PartitionId]:
         """The partitions whose spans the next survey has to find."""
         return places if self.index == 0 and not self.begun else share(places, self.index, self.tasks)
+
+    def complete(self, known: Iterable[PartitionId]) -> bool:
+        """Whether this task of a bounded spout, which has the known partitions, gets no other one, but by an update."""
+        if self._bounded is None:
+            return False
+        restored = () if self._positions is None else self._positions.restored
+        return {*known, *restored}.issuperset(share(self._bounded, self.index, self.tasks))
 
     @property
     def moments(self) -> list[datetime]:

@@ -39,15 +39,17 @@ class Positions:
     """Of one task.
 
     ``restored``: where its partitions were in the snapshot that it began from, until they are read.  ``ends``: where
-    those that are bounded end, as it was found when they were begun with.
+    those that are bounded end, as it was found when they were begun with.  ``complete``: of a bounded spout, that
+    these are all.
     """
 
-    def __init__(self, items: Iterable[Sequence[Any]], index: int, tasks: int) -> None:
+    def __init__(self, items: Iterable[Sequence[Any]], index: int, tasks: int, *, complete: bool = False) -> None:
         """``items``: (topic, partition, offset), and the end of a bounded one, of all tasks of the component."""
         places = {PartitionId(*item[:2]): item[2:] for item in items}
         mine = {place: item for place, item in places.items() if owner(place, tasks) == index}
         self.restored = {place: item[0] for place, item in mine.items()}
         self.ends = {place: item[1] for place, item in mine.items() if len(item) > 1}
+        self.complete = complete
         self._taken = Taken[PartitionId, int]()
         self._left: dict[PartitionId, Marks] = {}  # while they are away
 

@@ -46,6 +46,7 @@ class RecordSpout(Spout):
     source: Source
     stamped: int = 0  # the place of the field with stamps
     positions = ListState(share="all")  # [topic, partition, offset, perhaps its end], as of the last snapshot
+    complete = ListState(share="all")  # the marks of bounded tasks that have all that they ever will have
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
@@ -84,7 +85,9 @@ class RecordSpout(Spout):
         self._positions: Positions | None = None
         if settings.remembers:
             tasks = len(context.component_tasks(context.this_component_id))
-            self._positions = Positions(self.positions, context.this_task_index, tasks)
+            self._mark = [self._run, context.plan_epoch, context.this_task_index]
+            complete = self._mark in self.complete
+            self._positions = Positions(self.positions, context.this_task_index, tasks, complete=complete)
         self._share(context)
 
     def update(self, context: TopologyContext) -> None:
@@ -98,6 +101,7 @@ class RecordSpout(Spout):
         """Writes down how far it is."""
         if self._positions is not None:
             self.positions[:] = self._positions.take(number, self._marks)
+            self.complete[:] = [self._mark] if self._assignment.complete(self._marks) else []
 
     def committed(self, number: int) -> None:
         """The group hears of it with the next commit."""

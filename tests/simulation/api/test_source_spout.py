@@ -237,13 +237,14 @@ def test_where_each_ends_a_task_reads_some_at_a_time():
 class Task:
     """The first task of a spout, by hand, which goes on from positions."""
 
-    def __init__(self, source, tasks=1, positions=()):
+    def __init__(self, source, tasks=1, positions=(), complete=(), epoch=1):
         self.source, self.now, self.rows, self.finished = source, 0.0, [], False
         self.task = SourceSpout(source, timestamps=Timestamps("n")).spec("numbers").cls()
-        self.task.positions = [*positions]
+        self.task.positions, self.task.complete = [*positions], [*complete]
         install(self.task, "numbers", self)
         self.task._time = self.time = SourceTime(Timestamps("n", idle_after=5.0), lambda: 0.0, StampCounts())
         self.context = SimpleNamespace(this_component_id="numbers", this_task_index=0, clock=lambda: self.now)
+        self.context.topology_id, self.context.plan_epoch = "run", epoch
         self.context.register_metric = lambda _, metric: metric
         self.context.component_tasks = lambda _: range(tasks)
         self.task.initialize({}, self.context)
@@ -273,6 +274,34 @@ def test_partitions_of_several_former_tasks_are_begun_in_the_order_of_their_name
     source = Numbers("g", "f", *"abcde", at_once=2)
     Task(source, positions=former).reads()
     assert source.opened() == [*"cdefg"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "epoch", "further"),
+    [(True, 1, []), (False, 1, ["c"]), (True, 2, ["c"])],
+    ids=["marked", "of an older version", "updated"],
+)
+def test_a_bounded_source_is_not_listed_again_as_all_go_back(mark, epoch, further):
+    source = Numbers("a", "b")
+    former = Task(source)
+    former.task.snapshot(1)
+    assert former.task.complete == [], "nothing was listed yet"
+    former.reads(1)
+    former.task.snapshot(2)
+    source.names, source.log = [*"abc"], []
+    marks = former.task.complete if mark else ()
+    task = Task(source, positions=former.task.positions, complete=marks, epoch=epoch)
+    task.reads()
+    assert (source.opened(), task.finished, task.time.idle) == (["a", "b", *further], True, True)
+    assert (("list",) in source.log) == bool(further)
+
+
+def test_a_source_that_looks_for_new_partitions_goes_on_with_that():
+    source = Numbers("a", every=1.0)
+    former = Task(source)
+    former.reads(1)
+    former.task.snapshot(1)
+    assert former.task.complete == []
 
 
 def test_partitions_that_an_update_brings_fall_into_their_place():

@@ -104,6 +104,26 @@ def test_readers_become_three_and_die(seed):
         assert dict(sorted(told)) == committed[-1]
 
 
+@pytest.mark.parametrize("updated", [False, True])
+def test_a_bounded_source_has_the_partitions_that_were_listed_first_whoever_dies(updated, monkeypatch):
+    """With an update it is listed anew, by all tasks."""
+    with Cluster(EffectivelyOnce(Shelved), seed=4, config=CONFIG, cost={"reads": 0.1}) as cluster:
+        cluster.advance(4.0)
+        store = Inside(cluster).store
+        assert len(exact(store, store.records[-1].committed)) == PARTITIONS
+        monkeypatch.setattr(Shelf, "partitions", PARTITIONS + 2)
+        if updated:
+            assert cluster.updated(cluster.update_request(parallelism={"reads": 3})).step == "done"
+        else:
+            for name in ("reads-0", "count-1", "reads-1"):
+                cluster.kill(name)
+                cluster.advance(3.0)
+        cluster.run_until(lambda: cluster.over, 300)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+        read = exact(store, max(record.committed for record in store.records))
+        assert len(read) == (PARTITIONS + 2 if updated else PARTITIONS)
+
+
 class Listed(Topology):
     rows = [(f"w{place % 31}", place) for place in range(600)]
     reads = RowsSpout.of(["word", "place"], rows).spec(par=2)

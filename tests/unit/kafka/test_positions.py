@@ -23,9 +23,10 @@ class Remembers(Task):
     """A task whose state was restored."""
 
     restored_items: list = []
+    marks: list = []
 
     def initialize(self, config, context):
-        self.positions = [*self.restored_items]
+        self.positions, self.complete = [*self.restored_items], [*self.marks]
         super().initialize({**config, "topology.reliability.mode": "EFFECTIVELY_ONCE"}, context)
 
     def counts(self, number):
@@ -130,6 +131,47 @@ def test_the_end_that_was_found_stays_the_end(monkeypatch):
     assert task.positions == [["t", 0, 10, 10]]
     task.counts(2)
     assert task.finished
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "of an older version"])
+def test_a_bounded_task_that_had_found_its_partitions_gets_no_other_one_when_all_go_back(marked, monkeypatch):
+    first = Remembers(waiting := records(6), monkeypatch, {0: 10}, end="latest")
+    first.snapshot(1)
+    assert first.complete == [], "it has looked for none yet"
+    first.next_tuple()
+    first.snapshot(2)
+    assert (first.positions, first.complete) == ([["t", 0, 6, 10]], [["run-1", 1, 0]])
+
+    class Restored(Remembers):
+        restored_items, marks = first.positions, first.complete if marked else []
+
+    waiting = [*records(10)[6:], *records(3, partition=1)]
+    task = Restored(waiting, monkeypatch, {0: 10, 1: 3}, end="latest")
+    task.next_tuple()
+    assert offsets(task) == ([6, 7, 8, 9] if marked else [6, 7, 8, 9, 0, 1, 2])
+    task.look(0, 1)
+    assert task.finished
+
+
+@pytest.mark.parametrize("mark", [["run-0", 1, 0], ["run-1", 2, 0], ["run-1", 1, 1]], ids=["run", "plan", "task"])
+def test_the_mark_of_another_run_plan_or_task_says_nothing(mark, monkeypatch):
+    class Restored(Remembers):
+        restored_items, marks = [["t", 0, 6, 10]], [mark]
+
+    task = Restored(records(3, partition=1), monkeypatch, {0: 10, 1: 3}, end="latest")
+    task.next_tuple()
+    assert offsets(task) == [0, 1, 2]
+
+
+def test_a_bounded_task_is_not_complete_before_each_of_its_partitions_has_a_position():
+    """One that appeared between two steps of a survey is begun with at the next."""
+    task = Assignment(source(end="latest"), "run-1", 0, 1, Positions([], 0, 1))
+    found = survey({PLACES[0]: (0, 20)}, {PLACES[0]: Stored(9, mark_of("run-1"))})
+    gained = task.decide(found._replace(places=(PLACES[0], PLACES[1])), ()).gained
+    assert (list(gained), task.complete(gained)) == ([PLACES[0]], False)
+    assert task.complete([PLACES[0], PLACES[1]])
+    endless = Assignment(source(), "run-1", 0, 1, Positions([], 0, 1))
+    assert not endless.complete(endless.decide(found, ()).gained)
 
 
 def test_an_end_belongs_to_a_bounded_spout(monkeypatch):

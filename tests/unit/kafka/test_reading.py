@@ -110,6 +110,7 @@ class Task(RecordSpout):
             topology_id=RUN,
             this_component_id="lines",
             this_task_index=0,
+            plan_epoch=1,
             component_tasks=lambda _: [1],
             register_metric=lambda _, metric: metric,
             continue_trace=None,
