@@ -288,7 +288,10 @@ class SourceTime:
         return max(sound, default=None)
 
     def waited(self, seconds: float) -> None:
-        """For so long more could have come.  What came meanwhile came at the end: whoever stood still was not idle."""
+        """For so long more could have come.
+
+        A row of that time counts as of its end: a task that stood still was not idle.
+        """
         self._clock += seconds
         for partition in self._heard:
             if self._since.get(partition, math.inf) < math.inf:

@@ -181,7 +181,7 @@ class Coordination:
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
-        surveyed = self._look(self._survey, now)
+        surveyed = self._look(now)
         while self._stored:
             number, error = self._stored.popleft()
             self.snapshots.stored(number, now, error)
@@ -232,18 +232,19 @@ class Coordination:
         """What keeps the topology from beginning, or from going back; empty: nothing does."""
         return self._survey.says if self.snapshots.asks else ""
 
-    def _look(self, survey: Survey, now: float) -> float:
+    def _look(self, now: float) -> float:
         """In the store, which may know more than the record; returns when to look again."""
-        found = survey.look(now, works=self.snapshots.works or self._topology.came_up)
-        if isinstance(found, str) and self.snapshots.phase is Phase.EMPTY:
-            self._topology.fail(found)
-        elif isinstance(found, str):
-            self.snapshots.surveyed(None, now, found)  # rows may flow by a record, and nothing may be wrong with that
+        found = self._survey.look(now, works=self.snapshots.works or self._topology.came_up)
+        if isinstance(found, str):
+            if self.snapshots.phase is Phase.EMPTY:
+                self._topology.fail(found)
+            else:
+                self.snapshots.surveyed(None, now, found)  # rows may flow by a record, and that may be right
         elif found is not None and found.begins and found.manifest is not None:
             self.snapshots.begins(found.manifest.number, now)
         elif found is not None:
             self.snapshots.surveyed(found.manifest, now)
-        return survey.due
+        return self._survey.due
 
     # --- what goes out: see ardea.topology_master.snapshots.Outside -------------------------------------------
 

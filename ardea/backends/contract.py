@@ -56,8 +56,9 @@ class Base(Protocol):
         """Those that are there."""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Each key once.  Chunks of one ``written`` follow one another, in the order of their groups, or of some parts.
+        """Each key once.
 
+        Chunks of one ``written`` follow one another, in the order of their groups; of a base in parts, part by part.
         All of it is as it was when the first chunk was asked for.
         """
 

@@ -181,7 +181,7 @@ class Lower:
         return (Piece(self.name, kind, groups, some, written) for kind, some in made_of(rows))
 
     def stored(self) -> None:
-        """The layer lies in the store, or all if that is stale: it may be merged."""
+        """The layer lies in the store, and so does all below it that was :attr:`stale`: it may be merged."""
         self.stale = False
         if self.layer is not None:
             self._merging = self._merge(self.layer)

@@ -157,7 +157,7 @@ def check_shown(address: str | None, what: str) -> None:
     """
     if address is not None and _PASSWORD.match(address):
         raise UserError(
-            f"{what} has a password, which whoever may look at the topology would read",
+            f"{what} has a password, and everybody who may look at the topology would read it",
             hint="give it to the processes in their environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; on "
             "Kubernetes name a Secret with them in heron.kubernetes.env.from",
         )

@@ -164,6 +164,14 @@ def _job(
     return manifest
 
 
+_SPREAD = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+_LOST_NODE = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute",
+     "tolerationSeconds": LOST_NODE_SECS}
+    for what in ("not-ready", "unreachable")
+]  # fmt: skip
+
+
 def _pod(
     inputs: ManifestInputs,
     component: str,
@@ -183,18 +191,12 @@ def _pod(
         annotations |= extra.annotations
     annotations[names.TOPOLOGY_ID] = inputs.id
     selector = {"matchLabels": {names.TOPOLOGY_ID: names.label(inputs.id), names.COMPONENT: component}}
-    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
-    lost = [
-        {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute",
-         "tolerationSeconds": LOST_NODE_SECS}
-        for what in ("not-ready", "unreachable")
-    ]  # fmt: skip
     whole = {
         "enableServiceLinks": False,
         "securityContext": _POD_SECURITY,
         "terminationGracePeriodSeconds": math.ceil(inputs.settings.kubernetes_grace),
-        "tolerations": lost,
-        "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
+        "tolerations": _LOST_NODE,
+        "topologySpreadConstraints": [{**_SPREAD, "labelSelector": selector}],
         **spec,
         "containers": _with_metrics_port(spec["containers"], inputs.settings.metrics_port + number),
         "volumes": [
