@@ -214,7 +214,7 @@ class FolderState(MapStateFactory):
     """
 
     def __init__(self, kind: Kind, uri: str) -> None:
-        super().__init__(kind, cache=0)
+        super().__init__(kind, cache=0, place=str(uri).rstrip("/"))
         self._uri = uri
 
     @classmethod

@@ -76,9 +76,9 @@ class Entries:
 class MapStateFactory(StateFactory):
     """A factory of one kind, perhaps with a cache of the values used last in front of each partition."""
 
-    def __init__(self, kind: Kind, cache: int) -> None:
+    def __init__(self, kind: Kind, cache: int, place: str) -> None:
         self._kind, self._cache = kind, cache
-        self.kind = kind.name
+        self.kind, self.place = kind.name, place
 
     def open(self, partition: int, partitions: int) -> BackingMap:
         """The backing map of a partition, of so many."""

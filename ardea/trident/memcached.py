@@ -198,7 +198,7 @@ class MemcachedState(MapStateFactory):
     """
 
     def __init__(self, kind: Kind, server: str, namespace: str, cache: int) -> None:
-        super().__init__(kind, cache)
+        super().__init__(kind, cache, f"{server}, {namespace}")
         self._server, self._namespace = server, namespace
 
     @classmethod

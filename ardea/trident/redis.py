@@ -169,7 +169,7 @@ class RedisState(MapStateFactory):
     """
 
     def __init__(self, kind: Kind, url: str, namespace: str, cache: int) -> None:
-        super().__init__(kind, cache)
+        super().__init__(kind, cache, f"{url}, {namespace}")
         self._url, self._namespace = url, namespace
 
     @classmethod

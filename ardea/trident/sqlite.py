@@ -155,7 +155,7 @@ class SqliteState(MapStateFactory):
     """
 
     def __init__(self, kind: Kind, path: str | Path, cache: int) -> None:
-        super().__init__(kind, cache)
+        super().__init__(kind, cache, str(path))
         self._path = Path(path)
 
     @classmethod

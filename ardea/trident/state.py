@@ -108,10 +108,13 @@ class StateFactory(ABC):
     Attributes:
         partitions: how many there must be; None: as many as the operations around it have tasks.
         kind: ``opaque``, ``transactional``, ``non-transactional``, or None: its author knows.
+        place: where its tasks write what only one task may write, such as a file; None: no other state can meet it. A
+            topology writes one state to a place.
     """
 
     partitions: int | None = None
     kind: str | None = None
+    place: str | None = None
 
     @abstractmethod
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ardea.component import Spout
 from ardea.drpc import LocalDrpc
-from ardea.errors import TopologyError
+from ardea.errors import TopologyError, without_key
 from ardea.plan import LogicalPlan
 from ardea.topology import NOTHING, Topology
 from ardea.trident.compiler import compile_graph
@@ -203,10 +203,18 @@ class TridentTopology:
         """Registers a state and names it; ``snapshot``: a map is used as one value; ``asked``: nobody writes it."""
         if not isinstance(factory, StateFactory):
             raise TopologyError([f"{factory!r} is no StateFactory"])
+        if factory.place is not None and not asked:
+            self._check_place(factory.place)
         name = f"state{len(self._states) + 1}"
         made = _SnapshotFactory(factory) if snapshot else factory
         self._states[name] = _AskedFactory(made) if asked else made
         return name
+
+    def _check_place(self, place: str) -> None:
+        if place in [state.place for state in self._states.values()]:
+            problem = f"two states are written to {without_key(place)}, which has one writer: no batch could be stored"
+            hint = "give each its own; to ask one state twice, use what its persistent_aggregate() returned"
+            raise TopologyError([problem], hint=hint)
 
     def build(self) -> type[Topology]:
         """The ordinary topology: master coordinators, spouts, and groups of operations.
@@ -259,8 +267,7 @@ class _SnapshotFactory(StateFactory):
 
     def __init__(self, factory: StateFactory) -> None:
         self._factory = factory
-
-        self.partitions, self.kind = factory.partitions, factory.kind
+        self.partitions, self.kind, self.place = factory.partitions, factory.kind, factory.place
 
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
         """The factory's state, wrapped if it is a map."""

@@ -18,7 +18,9 @@ from ardea.trident import (
     Function,
     MapGet,
     MemoryMapState,
+    RedisState,
     ReducerAggregator,
+    SqliteState,
     StateUpdater,
     Sum,
     TridentTopology,
@@ -269,6 +271,11 @@ def static(stream):
     return stream._topology.new_static_state(MemoryMapState())
 
 
+def twice(stream, state):
+    stream.persistent_aggregate(state, Count(), "n")
+    stream.group_by("a").persistent_aggregate(state, Count(), "n")
+
+
 REFUSED = {
     "Additive operations cannot add fields with same name": lambda s: s.each("a", lambda _: [], "b"),
     "duplicate field": lambda s: s.group_by("a").aggregate(Count(), "a"),
@@ -276,6 +283,10 @@ REFUSED = {
     "is no aggregator": lambda s: s.aggregate(Count, "n"),
     "gives one field": lambda s: s.persistent_aggregate(MemoryMapState(), Count(), ["n", "m"]),
     "is no StateFactory": lambda s: s.persistent_aggregate({}, Count(), "n"),
+    "two states are written to /counts.db": lambda s: twice(s, SqliteState.opaque("/counts.db")),
+    "two states are written to redis://redis:6379, counts": lambda s: twice(
+        s, RedisState.opaque("redis://user:secret@redis:6379", "counts")
+    ),
     "whole number from 1": lambda s: s.parallelism_hint(0),
     "cpu= takes a number above 0": lambda s: s.resources(cpu=0),
     "ram= takes a number of bytes": lambda s: s.resources(ram="much"),
@@ -310,6 +321,16 @@ REFUSED = {
 def test_mistakes_are_named_where_they_are_made(message):
     with pytest.raises(TopologyError, match=message):
         REFUSED[message](stream("a", "b"))
+
+
+def test_a_state_that_the_topology_writes_may_be_asked_beside():
+    """Another place, or only asked: nobody takes anything from anybody."""
+    source = stream("a", "b")
+    source.persistent_aggregate(SqliteState.opaque("/counts.db"), Count(), "n")
+    source.persistent_aggregate(SqliteState.opaque("/others.db"), Count(), "n")
+    counts = source._topology.new_static_state(SqliteState.opaque("/counts.db"))
+    source.state_query(counts, "a", MapGet(), "n")
+    source._topology.plan()
 
 
 def test_a_static_state_needs_a_factory():
