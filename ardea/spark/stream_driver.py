@@ -161,7 +161,6 @@ class StreamDriver(Driver):
         """One line a micro-batch."""
         index = StreamIndexWriter(folder)
         self._publisher = Publisher(index, self.job.ahead, self.clock, self.logger)
-        self._sweep(index)
         return index
 
     def prepare(self, storage: Storage, name: str, settings: Mapping[str, str]) -> StreamWork:
@@ -173,6 +172,7 @@ class StreamDriver(Driver):
                 "the topology ends",
                 hint="Restore it, or begin the stream anew in another folder.",
             )
+        self._sweep()
         return StreamWork(
             self.job, name, settings, self.logger, folder=self.folder, storage=storage, publisher=self._publisher
         )
@@ -190,13 +190,7 @@ class StreamDriver(Driver):
             self._batches.update(self._publisher.index.next_batch)
             self._open.update(len(self._publisher.index.known.batches))
         for batch in removed:
-            shutil.rmtree(self.folder / batch.run, ignore_errors=True)
-            if self.uri is not None:
-                folder = below(self.uri, batch.run)
-                try:
-                    remove(folder)
-                except OSError as error:
-                    self.logger.warning("%s", without_key(f"{folder} stays behind: {error}"))
+            self._remove(batch.run)
         self._sweep_marks()  # also of what went earlier: who had read the index before may write a mark behind it
 
     def ended(self) -> None:
@@ -207,13 +201,24 @@ class StreamDriver(Driver):
         self._publisher.stop()
         super().release()
 
-    def _sweep(self, index: StreamIndexWriter) -> None:
+    def _sweep(self) -> None:
         """Removes what a former driver staged and did not publish, or forgot and did not remove."""
-        runs = {batch.run for batch in index.known.batches.values()}
+        runs = {batch.run for batch in self._publisher.index.known.batches.values()}
         for folder in self.folder.glob("run-*"):
             if folder.name not in runs:
-                shutil.rmtree(folder, ignore_errors=True)
+                self._remove(folder.name)
         self._sweep_marks()
+
+    def _remove(self, run: str) -> None:
+        """Its folder here goes last: as long as it is there, the next driver knows what is to be removed."""
+        if self.uri is not None:
+            folder = below(self.uri, run)
+            try:
+                remove(folder)
+            except OSError as error:
+                self.logger.warning("%s", without_key(f"{folder} stays until the driver starts again: {error}"))
+                return
+        shutil.rmtree(self.folder / run, ignore_errors=True)
 
     def _sweep_marks(self) -> None:
         for mark in (self.folder / PROGRESS).iterdir():

@@ -11,7 +11,7 @@ import pytest
 
 from ardea.component import install
 from ardea.errors import UserError
-from ardea.spark import SparkSpout, session, work
+from ardea.spark import SparkSpout, SparkStreamSpout, session, stream_driver, work
 from ardea.spark.stage import write_partition
 from tests.process.waiting import eventually
 
@@ -58,7 +58,11 @@ def driver(tmp_path, monkeypatch, spark):
         return 2
 
     monkeypatch.setattr(work, "stage", staged)
-    task = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
+    return driver_of(SparkSpout(load, "n bigint"))
+
+
+def driver_of(spout):
+    task = spout.spec("s").companions["driver"].cls()
     install(task, "s_driver", None)
     task.start = lambda **config: task.initialize(
         config,
@@ -202,3 +206,30 @@ def test_spark_goes_on_when_all_go_back_and_ends_with_the_topology(driver, spark
     again.close()
     assert spark.ends.count("stopped") == 1
     assert list((tmp_path / "spark").iterdir()) == []
+
+
+def test_what_the_driver_of_a_stream_staged_as_it_died_is_removed(driver, spark, tmp_path, monkeypatch, caplog):
+    """At the URI first: what cannot be removed there is known to the next driver by the folder here."""
+    spark.may_stop.set()
+    away = tmp_path / "bucket" / "t" / "s" / "run-dead"
+    here = tmp_path / "container-1" / "spark" / "s_driver-0" / "run-dead"
+    for folder in (away, here):
+        folder.mkdir(parents=True)
+    (away / "part-0.arrow").write_bytes(b"rows")
+
+    def refuses(uri):
+        raise OSError("no answer")
+
+    def start():
+        stream = driver_of(SparkStreamSpout(load, "n bigint", storage=f"file://{tmp_path}/bucket"))
+        stream.start()
+        stream._context.topology_over = False
+        stream.close()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stream_driver, "remove", refuses)
+        start()
+    assert here.is_dir()
+    assert "run-dead stays until the driver starts again: no answer" in caplog.text
+    start()
+    assert (here.exists(), away.exists()) == (False, False)
