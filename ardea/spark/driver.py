@@ -70,6 +70,7 @@ class Driver(Bolt):
             raise UserError(f"{context.this_component_id} has one task, for there is one index to write")
         if (former := context.task_data.pop(DRIVER, None)) is not None:
             vars(self).update({**vars(former), **vars(self)})  # Spark goes on; the engine's own are this object's
+            self._context = context
             self.measure()
             return
         self.spout = context.this_component_id.removesuffix(f"_{DRIVER}")

@@ -122,6 +122,25 @@ def test_what_is_staged_stays_for_the_next_process(driver, spark):
     following._index.close()
 
 
+def test_the_object_of_after_a_rollback_ends_spark_with_its_own_context(driver, spark):
+    """That of before it is void: it takes no metric any more, and says for ever that all go back."""
+    spark.may_stop.set()
+    driver.start()
+    completes(driver)
+    before, measured = driver._context, []
+    before.rolling_back = True
+    driver.close()
+    following = type(driver)()
+    install(following, "s_driver", None)
+    following.initialize(
+        {}, SimpleNamespace(**{**vars(before), "rolling_back": False, "register_metric": lambda *a: measured.append(a)})
+    )
+    assert measured, "by the new context"
+    following.close()
+    assert "killed" in spark.ends
+    assert "driver" not in before.task_data
+
+
 def test_a_spark_that_does_not_stop_does_not_hold_the_end_up(driver, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(work, "_STOPPING", 0.05)
     driver.start()
