@@ -212,7 +212,7 @@ class TridentTopology:
 
     def _check_place(self, place: str) -> None:
         if place in [state.place for state in self._states.values()]:
-            problem = f"two states are written to {without_key(place)}, which has one writer: no batch could be stored"
+            problem = f"two states are written to {without_key(place)}, which has one writer: no batch would commit"
             hint = "give each its own; to ask one state twice, use what its persistent_aggregate() returned"
             raise TopologyError([problem], hint=hint)
 
